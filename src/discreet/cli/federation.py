@@ -14,16 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from discreet.cli import lib
-from discreet.cli.errors import (
-    EmptyYear,
-    OptionDoesNotApply,
-    OptionMissing,
-    OptionNeeds,
-    OptionsConflict,
-    PartyDeclined,
-    RunTooExpensive,
-)
+from discreet.cli import errors, lib
 from discreet.cli.follow import YearTogether, digest, replay_shown
 from discreet.cli.options.declared import (
     AllowUnbudgeted,
@@ -91,7 +82,7 @@ def init(
     if implicit:
         low, high, step = 1.0, 1.0, None
     if low is None or high is None:
-        raise OptionMissing(options=("--scale LOW,HIGH", "--implicit"))
+        raise errors.OptionMissing(options=("--scale LOW,HIGH", "--implicit"))
     facts = lib.PublicFacts(
         n_items=len(catalog), low=low, high=high, step=step, max_per_user=max_per_user, n_users=users
     )
@@ -133,7 +124,7 @@ def _agreed(
         agreed = lib.item_protocol(estimator, facts, noise, way)
         return fit_recipe(estimator, way), agreed.promise(facts), estimator.name
     if way != "sums":
-        raise OptionDoesNotApply(
+        raise errors.OptionDoesNotApply(
             options=("--protocol",), to="a continual release", why="a continual release always adds up sums"
         )
     promise = _followed("year", settings, facts, noise).promise()
@@ -145,7 +136,7 @@ def _followed(
 ) -> lib.FollowAgreement:
     """Return what the parties of a continual release agree on."""
     if facts.max_per_user is not None:
-        raise OptionDoesNotApply(
+        raise errors.OptionDoesNotApply(
             options=("--max-per-user",),
             to="a continual release",
             why="a continual release weights ratings instead of limiting them",
@@ -188,7 +179,7 @@ def simulate(
         settings, begins, measuring, scored=scored, releases=out is not None or paying.asked
     )
     if paying.ledger is not None and out is None:
-        raise OptionNeeds(
+        raise errors.OptionNeeds(
             options=("--ledger",),
             needs="--out",
             why="it would record the cost of a model that is not written",
@@ -229,21 +220,21 @@ def _refuse_contradictions(
 ) -> None:
     """Raise for options of a simulation that don't go together, before any data are read."""
     if settings is None and begins is not None:
-        raise OptionNeeds(
+        raise errors.OptionNeeds(
             options=("--from",), needs="--follow", why="it is the first day of a continual release"
         )
     if settings is not None and begins is None and not scored:
-        raise OptionNeeds(
+        raise errors.OptionNeeds(
             options=("--follow",), needs="--from DATE", why="a continual release begins on a public date"
         )
     if not scored and measuring != Measuring():
-        raise OptionNeeds(
+        raise errors.OptionNeeds(
             options=("--split", "--metric", "--repeat", "--seed"),
             needs="--evaluate",
             why="they describe how to measure",
         )
     if scored and releases:
-        raise OptionsConflict(
+        raise errors.OptionsConflict(
             options=("--evaluate", "--out", "--ledger"),
             why="an evaluation writes no model and spends no budget",
         )
@@ -274,7 +265,7 @@ def run(
     agreement = lib.Agreement.read(folder)
     follows = lib.year_recipe(agreement.recipe) is not None
     if release is not None and not follows:
-        raise OptionDoesNotApply(
+        raise errors.OptionDoesNotApply(
             options=("--release",),
             to="a run that fits one model",
             why="it numbers the releases of a continual release",
@@ -363,7 +354,7 @@ def party(
         how = {"columns": choice, "duplicates": duplicates, "schema": schema, **text.written()}
         part = _fit(agreement, book, data, checked_name(name), how, salt)
     elif duplicates is not None or schema is not None or text != TextFile():
-        raise OptionDoesNotApply(
+        raise errors.OptionDoesNotApply(
             options=("--duplicates", "--schema", "options of text files"),
             to="a continual release",
             why="its files are Parquet, and it uses each user-item pair once",
@@ -371,7 +362,7 @@ def party(
     elif salt is None:
         part = _follow(folder, agreement, year, book, Path(data), checked_name(name), choice)
     else:
-        raise OptionDoesNotApply(
+        raise errors.OptionDoesNotApply(
             options=("--salt",),
             to="a continual release",
             why="only runs that fit one model can salt item IDs",
@@ -385,7 +376,7 @@ def party(
     if not yes and not typer.confirm(
         f"Take part in run {agreement.run!r}, with its cost recorded in {ledger}?"
     ):
-        raise PartyDeclined()
+        raise errors.PartyDeclined()
     with lib.PartyDaemon(folder, agreement, part.join) as daemon:
         if not alone:
             daemon.start_flower(flower)
@@ -451,7 +442,7 @@ def _follow(
 ) -> _Part:
     """Return a part in a continual release. Files at a path are read when a release is requested."""
     if name is None:
-        raise OptionNeeds(
+        raise errors.OptionNeeds(
             options=("A continual release",),
             needs="--name",
             why="the files change, so the ledger needs one name for the same users",
@@ -469,7 +460,7 @@ def _require_cover(book: lib.Ledger, name: str, promise: lib.Guarantee) -> None:
     left = book.remaining(name)
     paid = any(entry.guarantee.epsilon == promise.epsilon for entry in book.entries(name))
     if left is not None and left.epsilon < promise.epsilon and not paid:
-        raise RunTooExpensive(epsilon=promise.epsilon, name=name, left=left.epsilon)
+        raise errors.RunTooExpensive(epsilon=promise.epsilon, name=name, left=left.epsilon)
 
 
 def keeper(folder: Path) -> None:
@@ -575,7 +566,7 @@ def _compared_year(
 ) -> Output:
     """Return how good a continual release of all parties would be; nothing is released."""
     if measuring != Measuring(seed=measuring.seed):
-        raise OptionDoesNotApply(
+        raise errors.OptionDoesNotApply(
             options=("--split", "--metric", "--repeat"),
             to="--follow",
             why="a replayed continual release has its own measurement",
@@ -639,7 +630,7 @@ def refuse_empty_year(whole: lib.Interactions, settings: lib.FollowSettings, beg
     if whole.times is None or _in_year(whole, settings, begins)[1]:
         return
     first, last = (lib.month_of(float(moment)) for moment in (whole.times.min(), whole.times.max()))
-    raise EmptyYear(begins=str(begins), first=str(first), last=str(last))
+    raise errors.EmptyYear(begins=str(begins), first=str(first), last=str(last))
 
 
 def _inside(whole: lib.Interactions, settings: lib.FollowSettings, begins: str) -> str:

@@ -15,16 +15,7 @@ from typing import Annotated, Any, cast, final
 
 import typer
 
-from discreet.cli import lib
-from discreet.cli.errors import (
-    FixedByShards,
-    OptionNeeds,
-    OptionsConflict,
-    ReleasesSkipped,
-    ShardsNeeded,
-    TitlesGone,
-    WrongForm,
-)
+from discreet.cli import errors, lib
 from discreet.cli.messages import usage_error
 from discreet.cli.options.declared import (
     Columns,
@@ -71,7 +62,7 @@ def start(
         implicit: Follow interactions only; the default without --scale.
     """
     if implicit and scale is not None:
-        raise OptionsConflict(
+        raise errors.OptionsConflict(
             options=("--implicit", "--scale"),
             why="a continual release learns from interactions or from ratings",
         )
@@ -190,7 +181,7 @@ def _draw(
     named = read_titles(titles, year.catalog(declared)[0])
     missed = 0 if drawing.release is None else drawing.release - year.made - 1
     if missed > _MOST_MISSED and not drawing.yes:
-        raise ReleasesSkipped(missed=missed)
+        raise errors.ReleasesSkipped(missed=missed)
     layouts = _layouts(source, kept)
     content = b""
 
@@ -267,7 +258,7 @@ def _source(
     """Yield new ratings: a whole file, or a folder of shards as it is or on a cluster."""
     if lib.is_shard_folder(data):
         if drop_unknown:
-            raise FixedByShards(option="--drop-unknown", folder=str(data))
+            raise errors.FixedByShards(option="--drop-unknown", folder=str(data))
         if on is None:
             yield lib.open_shards(data)
             return
@@ -276,7 +267,7 @@ def _source(
             yield lib.on_cluster(lib.open_shards(data), client)
         return
     if on is not None:
-        raise ShardsNeeded()
+        raise errors.ShardsNeeded()
 
     catalog, facts = year.catalog(declared)
     implicit = facts.low == facts.high
@@ -425,7 +416,7 @@ def days(option: str, text: str) -> float:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
     if found is None or float(found[1]) == 0:
         form = "36h, 7d, 2w, 1m (30 days), or 1y (365 days)"
-        raise usage_error(WrongForm(option=option, form=form, given=text))
+        raise usage_error(errors.WrongForm(option=option, form=form, given=text))
     return float(found[1]) * _DAYS[found[2]]
 
 
@@ -444,7 +435,7 @@ def kept_titles(text: str) -> Path:
     """Return the table that an earlier command named. Raise if it no longer exists."""
     path = Path(text)
     if not path.exists():
-        raise TitlesGone(path=path)
+        raise errors.TitlesGone(path=path)
     return path
 
 
@@ -511,14 +502,14 @@ class YearTogether:
         """Return the settings of a continual release; None if a model is to be fitted."""
         if self.follow is None:
             if self.half_life is not None or self.come_once or self.year != "365d":
-                raise OptionNeeds(
+                raise errors.OptionNeeds(
                     options=("--half-life", "--year", "--users-come-once"),
                     needs="--follow",
                     why="they describe a continual release",
                 )
             return None
         if learning.settings or learning.purpose or learning.model != "user-factorization":
-            raise OptionsConflict(
+            raise errors.OptionsConflict(
                 options=("--follow", "--model", "--set", "--for"), why="a continual release has its own model"
             )
         return YearOptions(

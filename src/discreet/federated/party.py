@@ -33,16 +33,9 @@ from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated import errors
 from discreet.federated.catalogs import over, places_in
 from discreet.federated.conditions import ASSUMES, named_facts
-from discreet.federated.errors import (
-    DrawEndedProcess,
-    NoMemory,
-    NothingToTune,
-    NoUnitedList,
-    OtherSettings,
-    StateForgotten,
-)
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, ask_place, hand_key, require_keeper
 from discreet.federated.masks import KEY_BYTES, hidden, set_token
@@ -243,10 +236,10 @@ class Party(Answering):
     ) -> None:
         super().__init__(name, run, protocol.noise, ledger, keeper, random)
         if ledger is None and state is None and not self._random.simulated:
-            raise NoMemory
+            raise errors.NoMemory
         self.protocol = protocol
         if catalog is not None and isinstance(protocol, AveragedUsers):
-            raise NoUnitedList
+            raise errors.NoUnitedList
         self._listed = None if catalog is None else places_in(catalog, data.catalog)
         self._data = (data if catalog is None else over(data, catalog)).bounded()
         self._dataset = data.name
@@ -270,7 +263,7 @@ class Party(Answering):
     def tune(self, profiles: Floats) -> LocalItems:
         """Fine-tune: return this party's own items by the profiles of shared users; drawn once and kept."""
         if not isinstance(self.protocol, AveragedUsers):
-            raise NothingToTune
+            raise errors.NothingToTune
         with self._turn:
             for message in self._journal.messages:
                 if message.kind == TUNED and message.run == self.run:
@@ -434,11 +427,11 @@ class Party(Answering):
         begun = self._records(_BEGUN, -1)
         paid = [entry for entry in self._ledger.entries(self._dataset) if entry.what == what]
         if paid and not begun:
-            raise StateForgotten(run=self.run)
+            raise errors.StateForgotten(run=self.run)
         if any(dict(one.fields, **self._agreed) != dict(one.fields) for one in begun) or any(
             _terms(entry.guarantee) != self._agreed["promise"] for entry in paid
         ):
-            raise OtherSettings(run=self.run)
+            raise errors.OtherSettings(run=self.run)
         if not begun:
             self._keep(_BEGUN, -1, self._agreed)
         if not paid:
@@ -454,7 +447,7 @@ class Party(Answering):
             self._count()
         try:
             if attempts >= _MOST_ATTEMPTS:
-                raise DrawEndedProcess(times=_MOST_ATTEMPTS)
+                raise errors.DrawEndedProcess(times=_MOST_ATTEMPTS)
             return self._drawn_answer(question, price)
         except Exception as error:
             self._keep(_FAILED, question.step)

@@ -28,16 +28,9 @@ from discreet.federated.serving.party import Joining, member_of
 from discreet.federated.serving.tls import TlsLine
 from discreet.federated.simulation import split_users
 from discreet.federated.transport import Endpoint, InProcess, Transport
+from discreet.follow import errors
 from discreet.follow.agreement import FollowAgreement
 from discreet.follow.coordinator import FollowCoordinator, FollowedTogether
-from discreet.follow.errors import (
-    BadPeriodRecipe,
-    KeeperHasNoItems,
-    NoState,
-    NotAPeriod,
-    NotDeclaredItems,
-    TimesForReplay,
-)
 from discreet.follow.party import FollowParty, Supply
 from discreet.follow.settings import FollowSettings
 from discreet.follow.year import vocabulary_of
@@ -69,7 +62,7 @@ def from_recipe(text: str) -> FollowSettings | None:
     if recipe.get("model") != _MODEL:
         return None
     if set(recipe) != {"model", "settings"} or not isinstance(recipe["settings"], dict):
-        raise BadPeriodRecipe(model=_MODEL)
+        raise errors.BadPeriodRecipe(model=_MODEL)
     return FollowSettings.from_json(recipe["settings"])
 
 
@@ -84,7 +77,7 @@ def year_of(agreement: Agreement) -> FollowAgreement | None:
 def _year(agreement: Agreement) -> FollowAgreement:
     found = year_of(agreement)
     if found is None:
-        raise NotAPeriod(run=agreement.run)
+        raise errors.NotAPeriod(run=agreement.run)
     return found
 
 
@@ -134,9 +127,9 @@ def declare_items(folder: Path, agreement: Agreement, items: Vocabulary) -> int:
         write_whole(folder / _DECLARED, json.dumps(later).encode())
         return len(after) - len(before)
     if name == KEEPER:
-        raise KeeperHasNoItems()
+        raise errors.KeeperHasNoItems()
     if not (folder / STATE).exists():
-        raise NoState(path=folder)
+        raise errors.NoState(path=folder)
     line = TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER])
     return FollowParty(name, folder / STATE, year, lambda release: None, keeper=line).declare(items)
 
@@ -149,7 +142,7 @@ def _catalog(folder: Path, agreement: Agreement) -> Vocabulary:
         try:
             later = list(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            raise NotDeclaredItems(path=path) from error
+            raise errors.NotDeclaredItems(path=path) from error
     return vocabulary_of([*agreement.catalog.ids.tolist(), *later])
 
 
@@ -162,7 +155,7 @@ def releases_together(
     states at which release it enters. Earlier ones enter first, later ones do not enter.
     """
     if data.times is None:
-        raise TimesForReplay()
+        raise errors.TimesForReplay()
     settings, noise = agreed.settings, agreed.noise
     assert isinstance(noise, SharedNoise)
     own = split_users(data, noise.parties)

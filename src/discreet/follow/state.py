@@ -24,15 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import sqlite
-from discreet.follow.errors import (
-    DrawnBefore,
-    NoState,
-    NotAReleaseState,
-    OtherStateVersion,
-    StateBeingStarted,
-    StateTaken,
-    StateUnusable,
-)
+from discreet.follow import errors
 from discreet.privacy.ledger.locking import locked
 
 # "DSFL" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
@@ -313,7 +305,7 @@ def summed(entered: Entries | None, n_items: int) -> ItemSums:
 def opened(path: Path, *, writing: bool) -> Iterator[State]:
     """Lend the state of a year; what was written is on the disk when the block ends, or nothing is."""
     if not path.exists():
-        raise NoState(path=path)
+        raise errors.NoState(path=path)
     with locked(path, alone=writing), _one_sentence(path):
         # Not while a connection is open: to close the file a second time would let go of SQLite's locks.
         mark = _check_header(path)
@@ -366,7 +358,7 @@ class Draft:
         try:
             os.link(self._aside, self._path)
         except FileExistsError:
-            raise StateTaken(path=self._path) from None
+            raise errors.StateTaken(path=self._path) from None
         sqlite.sync_folder(self._path.absolute().parent)
 
 
@@ -383,7 +375,7 @@ def drafted(path: Path) -> Iterator[Draft]:
         handle = os.open(aside, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             if not _is_alone(handle, aside):
-                raise StateBeingStarted(path=path)
+                raise errors.StateBeingStarted(path=path)
             try:
                 yield Draft(path, aside)
             finally:
@@ -437,9 +429,9 @@ def _check_header(path: Path) -> bytes:
     """Raise unless a file is a state that this version reads; return its mark."""
     found = _header(path)
     if found is None or found.owner != APPLICATION:
-        raise NotAReleaseState(path=path)
+        raise errors.NotAReleaseState(path=path)
     if found.version != VERSION:
-        raise OtherStateVersion(path=path, found=found.version, read=VERSION)
+        raise errors.OtherStateVersion(path=path, found=found.version, read=VERSION)
     return written_mark(path, found)
 
 
@@ -448,11 +440,11 @@ def _one_sentence(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StateUnusable(path=path, why=str(error)) from error
+        raise errors.StateUnusable(path=path, why=str(error)) from error
     except sqlite3.IntegrityError as error:
-        raise DrawnBefore(what="This release") from error
+        raise errors.DrawnBefore(what="This release") from error
     except sqlite3.DatabaseError as error:
-        raise StateUnusable(path=path, why="it is damaged") from error
+        raise errors.StateUnusable(path=path, why="it is damaged") from error
 
 
 def _bytes(column: npt.NDArray[Any]) -> bytes:

@@ -37,15 +37,7 @@ from discreet.core.checks import DiscreetError
 from discreet.core.errors import ExtraMissing
 from discreet.core.kernels import shipped
 from discreet.data.facts import PublicFacts
-from discreet.sources.errors import (
-    ClusterLost,
-    FolderNotShared,
-    NoScheduler,
-    NoWorkers,
-    UnknownEngine,
-    WorkersDied,
-    WorkersDiffer,
-)
+from discreet.sources import errors
 from discreet.sources.object_stores import is_address
 from discreet.sources.shards import ShardFolder, open_shards
 from discreet.statistics.data_source import OverSource
@@ -101,12 +93,12 @@ class ClusterSource(OverShards):
         # A worker without this package answers with an error.
         answers = self.client.run(fingerprint, on_error="return")
         if not answers:
-            raise NoWorkers()
+            raise errors.NoWorkers()
         found = {worker: theirs if isinstance(theirs, dict) else {} for worker, theirs in answers.items()}
         other = {worker: differences(theirs) for worker, theirs in found.items() if differences(theirs)}
         if other:
             worker, names = next(iter(other.items()))
-            raise WorkersDiffer(count=len(other), of=len(found), names=(worker, *names))
+            raise errors.WorkersDiffer(count=len(other), of=len(found), names=(worker, *names))
 
     def total(self, statistic: Statistic, /) -> Sums:
         """Return the exact sum of all contributions, added up in a tree on the workers."""
@@ -188,10 +180,10 @@ class Whereabouts(NamedTuple):
 def opened_once(where: Whereabouts) -> ShardFolder:
     """Open a folder of shards on a worker, once per process."""
     if not is_address(where.address) and not Path(where.address).is_dir():
-        raise FolderNotShared(folder=where.address)
+        raise errors.FolderNotShared(folder=where.address)
     shards = open_shards(where.address)
     if shards.manifest.seal != where.seal:
-        raise FolderNotShared(folder=where.address)
+        raise errors.FolderNotShared(folder=where.address)
     return shards
 
 
@@ -205,7 +197,7 @@ def sum_of_shards(
     """Sum over some shards on a worker; a worker that joined later gets its environment check here."""
     names = differences(expected)
     if names:
-        raise WorkersDiffer(count=1, of=1, names=tuple(names))
+        raise errors.WorkersDiffer(count=1, of=1, names=tuple(names))
     return replace(opened_once(where), facts=facts).total_of(numbers, statistic)
 
 
@@ -270,7 +262,7 @@ def _digest_of_sources() -> str:
 def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
     """Yield a client of the cluster at an address; `dask://local` starts one on this machine."""
     if not address.startswith(SCHEME) or address == SCHEME:
-        raise UnknownEngine(address=address, forms=(LOCAL, f"{SCHEME}HOST:PORT"))
+        raise errors.UnknownEngine(address=address, forms=(LOCAL, f"{SCHEME}HOST:PORT"))
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -281,7 +273,7 @@ def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
             try:
                 client = Client("tcp://" + address.removeprefix(SCHEME))  # type: ignore[no-untyped-call]
             except (OSError, ValueError) as error:
-                raise NoScheduler(address=address.removeprefix(SCHEME)) from error
+                raise errors.NoScheduler(address=address.removeprefix(SCHEME)) from error
             with _quiet(), client:
                 yield client
             return
@@ -345,9 +337,9 @@ def result_of(client: Any, future: Any) -> Any:
         if client.sync(client.scheduler.ncores, callback_timeout=PATIENCE):
             seen = time.monotonic()
         elif time.monotonic() - seen > PATIENCE:
-            raise ClusterLost(why=f"it has had no workers for {PATIENCE:g} seconds")
+            raise errors.ClusterLost(why=f"it has had no workers for {PATIENCE:g} seconds")
     if future.cancelled():
-        raise ClusterLost(why="its scheduler canceled the work")
+        raise errors.ClusterLost(why="its scheduler canceled the work")
     return future.result()
 
 
@@ -361,6 +353,6 @@ def losses_as_sentences() -> Iterator[None]:
     except DiscreetError:
         raise
     except KilledWorker as error:
-        raise WorkersDied() from error
+        raise errors.WorkersDied() from error
     except (OSError, asyncio.CancelledError, futures.CancelledError, TimeoutError) as error:
-        raise ClusterLost(why="its scheduler doesn't answer") from error
+        raise errors.ClusterLost(why="its scheduler doesn't answer") from error

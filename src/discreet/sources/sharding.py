@@ -44,15 +44,7 @@ from discreet.data.reading.tables import read_rows, tables_at
 from discreet.data.reading.text import spans
 from discreet.data.schema import NOT_PACKED, Schema
 from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
-from discreet.sources.errors import (
-    CountNotSharded,
-    FolderOccupied,
-    MixedColumns,
-    NoRatings,
-    ShardingStopped,
-    ShardsFinished,
-    ShardsInUse,
-)
+from discreet.sources import errors
 from discreet.sources.manifest import (
     CATALOG,
     MANIFEST,
@@ -207,7 +199,7 @@ class Survey:
     def __add__(self, other: Survey) -> Survey:
         """Return the survey of both."""
         if (self.has_values, self.has_times) != (other.has_values, other.has_times):
-            raise MixedColumns()
+            raise errors.MixedColumns()
         return replace(
             self,
             items=pl.concat(_of_one_kind([self.items, other.items])).unique(),
@@ -221,7 +213,7 @@ class Survey:
     def settle(self, declared: Declarations) -> tuple[PublicFacts, Vocabulary]:
         """Return the facts and the catalog: as declared, and the rest as found in the files."""
         if not self.ratings:
-            raise NoRatings()
+            raise errors.NoRatings()
         catalog, from_file = declared.get("catalog"), [] if declared.get("catalog") else [N_ITEMS]
         catalog = Vocabulary(self.items.sort()) if catalog is None else catalog
         low, high, step = declared.get("low"), declared.get("high"), declared.get("step")
@@ -291,12 +283,12 @@ def make_shards(
         DataError: The files hold no ratings, or ratings that cannot be used.
     """
     if not (len(files) > 0):
-        raise NoRatings()
+        raise errors.NoRatings()
     if n_shards is not None:
         integer("n_shards", n_shards, least=1, most=MOST_SHARDS)
     # The scale is settled before shards are sorted, and counts are known only then.
     if declared.get("duplicates") == "count":
-        raise CountNotSharded()
+        raise errors.CountNotSharded()
     declared = dict(checked_declarations(cast(Declarations, declared)))
     folder = Path(out)
     scale = {name: declared[name] for name in ("low", "high", "step") if declared.get(name) is not None}
@@ -304,7 +296,7 @@ def make_shards(
     if (folder / MANIFEST).exists():
         # A run that was killed after its manifest may have left some of its work.
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
-        raise ShardsFinished(folder=folder)
+        raise errors.ShardsFinished(folder=folder)
     pieces = [piece for file in files for piece in reader.pieces(file)]
     plan = {**reader.described(), "shards": n_shards, **_plain(declared)}
     new = not folder.exists()
@@ -330,7 +322,7 @@ def _writing_to(folder: Path) -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ShardingStopped(folder=folder, reason=reason) from error
+        raise errors.ShardingStopped(folder=folder, reason=reason) from error
 
 
 @contextmanager
@@ -340,7 +332,7 @@ def _alone(work: Path) -> Iterator[Path]:
         try:
             fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ShardsInUse(folder=work.parent) from error
+            raise errors.ShardsInUse(folder=work.parent) from error
         yield work
 
 
@@ -361,7 +353,7 @@ def _begin(folder: Path, pieces: Sequence[Piece], settings: dict[str, Any]) -> P
         work.mkdir(parents=True, exist_ok=True)
         write_whole(work / _PLAN, content)
     elif not (work / _PLAN).is_file() or (work / _PLAN).read_bytes() != content:
-        raise FolderOccupied(folder=folder)
+        raise errors.FolderOccupied(folder=folder)
     return work
 
 
@@ -374,7 +366,7 @@ def _survey(work: Path, pieces: Sequence[Piece], reader: PieceReader, progress: 
         surveys = [reduce(add, [*surveys, Survey.of(reader.read(piece))])]
         progress("surveying", number + 1, len(pieces))
     if not surveys:
-        raise NoRatings()
+        raise errors.NoRatings()
     write_ids(surveys[0].items, items)
     write_whole(seen, json.dumps(surveys[0].to_json()).encode())
     return surveys[0]

@@ -24,15 +24,8 @@ from typing import Any, final
 from discreet.core.checks import DiscreetError
 from discreet.core.errors import ExtraMissing
 from discreet.data.reading.cells import is_query
+from discreet.sources import errors
 from discreet.sources.cluster import OverShards, Whereabouts, fingerprint, sum_of_shards
-from discreet.sources.errors import (
-    ExecutorFailed,
-    NoExecutors,
-    SparkLost,
-    SparkNotStarted,
-    UnknownEngine,
-    UnreadableTable,
-)
 from discreet.statistics.statistic import Statistic, Sums
 
 LOCAL = "spark://local"
@@ -58,7 +51,7 @@ _SCHEMA = "task long, at long, content binary"
 def session(address: str) -> Iterator[Any]:
     """Yield a session of the cluster at an address; `spark://local` runs on this machine."""
     if address != LOCAL and not re.fullmatch(r"spark://[^:/]+:[0-9]+(,[^:/]+:[0-9]+)*", address):
-        raise UnknownEngine(address=address, forms=(LOCAL, "spark://HOST:PORT"))
+        raise errors.UnknownEngine(address=address, forms=(LOCAL, "spark://HOST:PORT"))
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -73,7 +66,7 @@ def session(address: str) -> Iterator[Any]:
             _require_master(address)
         opened = builder.getOrCreate()
     except Exception as error:
-        raise SparkNotStarted(address=address) from error
+        raise errors.SparkNotStarted(address=address) from error
     try:
         yield opened
     finally:
@@ -101,7 +94,7 @@ def export_table(opened: Any, table: str, folder: Path) -> str:
         return next(texts, table)
     except Exception as error:
         # Spark's own sentence may quote a value of a row.
-        raise UnreadableTable(engine="Spark", source=table, why=type(error).__name__) from error
+        raise errors.UnreadableTable(engine="Spark", source=table, why=type(error).__name__) from error
 
 
 @final
@@ -147,10 +140,10 @@ def collected(rows: Any, opened: Any) -> list[Any]:
         elif time.monotonic() - seen > PATIENCE:
             with suppress(Exception):
                 context.cancelAllJobs()
-            raise SparkLost
+            raise errors.SparkLost
     error = done.exception()
     if error is not None:
-        raise SparkLost from error
+        raise errors.SparkLost from error
     return done.result()
 
 
@@ -202,7 +195,7 @@ def _added(rows: Iterable[Any], report: Callable[[int, int], None] | None) -> Su
     parts: dict[int, dict[int, bytes]] = {}
     for row in rows:
         if row.at < 0:
-            raise ExecutorFailed(why=bytes(row.content).decode())
+            raise errors.ExecutorFailed(why=bytes(row.content).decode())
         parts.setdefault(row.task, {})[row.at] = bytes(row.content)
     total: Sums | None = None
     for done, task in enumerate(sorted(parts), start=1):
@@ -212,7 +205,7 @@ def _added(rows: Iterable[Any], report: Callable[[int, int], None] | None) -> Su
         if report is not None:
             report(done, len(parts))
     if total is None:
-        raise SparkLost
+        raise errors.SparkLost
     return total
 
 
@@ -221,6 +214,6 @@ def on_spark(shards: Any, opened: Any) -> SparkSource:
     begun = time.monotonic()
     while not _executors(opened.sparkContext):
         if time.monotonic() - begun > _UNTIL_STARTED:
-            raise NoExecutors(seconds=_UNTIL_STARTED)
+            raise errors.NoExecutors(seconds=_UNTIL_STARTED)
         time.sleep(_ASKED_EVERY)
     return SparkSource(shards=shards, session=opened)
