@@ -20,8 +20,8 @@ from discreet.data.item_tables import read_item_table, read_public_table
 from discreet.data.reading import limits
 from discreet.data.reading.limits import unpacked
 from discreet.data.vocabulary import Vocabulary
-from discreet.sources.manifest import read_ids
 from discreet.sources.sharding import PieceReader
+from discreet.sources.shards import read_ids
 from discreet.testing import refuses
 from fuzz.mutations import bytes_of
 

@@ -21,9 +21,8 @@ from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources import sharding
 from discreet.sources import shards as shard_reading
-from discreet.sources.manifest import digest, read_ids, shard_of_hash
 from discreet.sources.sharding import PieceReader, make_shards
-from discreet.sources.shards import open_shards
+from discreet.sources.shards import digest, open_shards, read_ids, shard_of_hash
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.testing import refuses
 from shard_files import declared, files_of, frame_of

@@ -45,10 +45,15 @@ from discreet.data.reading.text import spans
 from discreet.data.schema import NOT_PACKED, Schema
 from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
 from discreet.sources import errors
-from discreet.sources.manifest import (
+from discreet.sources.shards import (
     CATALOG,
+    INDPTR,
+    ITEMS,
     MANIFEST,
     MOST_SHARDS,
+    PEOPLE,
+    TIMES,
+    VALUES,
     Manifest,
     ShardRecord,
     digest,
@@ -56,7 +61,6 @@ from discreet.sources.manifest import (
     shard_of_hash,
     write_ids,
 )
-from discreet.sources.shards import INDPTR, ITEMS, PEOPLE, TIMES, VALUES
 
 _ROWS = 1 << 22
 
