@@ -119,7 +119,7 @@ def test_only_rows_with_the_value_are_read(make, tmp_path):
     assert sum(len(reader.read(piece).items) for piece in reader.pieces(source)) == len(BUYS)
     with refuses("no-column", role="condition", column="kind"):
         read(source, only={"kind": "buy"}, **KEPT)
-    with refuses("empty-data", what=f"rows with {column}=lend"):
+    with refuses("empty-data", what=f"readable rows with {column}=lend"):
         read(source, only={column: "lend"}, **KEPT)
 
 

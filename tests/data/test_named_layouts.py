@@ -111,7 +111,7 @@ BAD = [
     ("recbole", "user_id:token,item_id:token,rating:float\n1,1,2\n", "other-layout", {"layout": "recbole"}),
     ("movielens", f"1\t{SECRET}\t3\n", "other-layout", {"layout": "movielens"}),
     ("movielens", "user,item,rating,time\n1,2,3,4\n", "other-layout", {"layout": "movielens"}),
-    (None, LINES + f'{{"user": "{SECRET}"}}\n', "other-shape", {"line": 5}),
+    (None, LINES + f'{{"user": "{SECRET}"}}\n', "bad-values", {"line": 5, "what": "item IDs"}),
     (None, LINES + f'{{"user": 1, "item": ["{SECRET}"], "rating": 1}}\n', "other-shape", {"line": 5}),
     (None, LINES + f"{SECRET}\n", "other-shape", {"line": 5}),
     (None, f'[{{"user": "{SECRET}"}}]', "not-a-table", {"found": "json"}),
@@ -169,7 +169,7 @@ def test_ids_of_json_are_texts_or_numbers(tmp_path, odd):
     text = '{"user": "[REC]", "item": "{x}"}\n'
     data = read(written(tmp_path, "a.jsonl", text), implicit=True)
     assert data.users.ids.tolist() == ["[REC]"]
-    with refuses("other-shape", line=2):
+    with refuses("bad-values" if odd == "null" else "other-shape", line=2):
         read(written(tmp_path, "a.jsonl", text + f'{{"user": {odd}, "item": 1}}'), implicit=True)
 
 

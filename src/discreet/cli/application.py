@@ -45,8 +45,9 @@ class _StoppedError(Exception):
 
 # Options that the short help of a command lists first, as far as there is room.
 _EVERYDAY = (
-    "--help --help-all --out --model --models --epsilons --json --columns --schema --implicit --ledger "
-    "--force --private --dry-run --split --metric --for --items --scale --history --user --parties"
+    "--help --help-all --epsilon --out --model --models --epsilons --json --columns --schema --implicit "
+    "--ledger --force --private --dry-run --only --split --metric --for --items --scale --history --user "
+    "--parties"
 )
 
 

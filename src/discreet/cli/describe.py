@@ -68,8 +68,8 @@ def describe(
         )
     done = "Pass --out FILE.toml to write the schema." if out is None else f"Written to {out}."
     said.append(
-        f"{done} The schema's list `guessed` names the fields that `describe` guessed from your data. To "
-        "declare a field public, remove it from the list."
+        f"{done} The schema skips rows that can't be read (`bad_rows`). Its list `guessed` names the fields "
+        "that `describe` guessed from your data. To declare a field public, remove it from the list."
     )
     given = {"--columns": columns, "--implicit": not rated} if out is None else {"--schema": out}
     given |= text.given() if out is None else {}

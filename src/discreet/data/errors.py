@@ -62,17 +62,27 @@ class BadRows(DataError):
     count: int
     of: int
     line: int = 0
+    path: str = ""
 
     @property
     def first(self) -> str:
         """The place of the first such row."""
-        return f" (the first in row {self.line:,})" if self.line else ""
+        place = f" of {self.path}" if self.path else ""
+        return f" (the first in row {self.line:,}{place})" if self.line else ""
 
 
 class BadValues(BadRows):
+    """Missing values, and the keys of JSON lines that were found in users' lines and not declared."""
+
     what: str
+    keys: tuple[str, ...] = ()
     text = """{count:,} of {of:,} {what} are missing or not finite{first}. Fill them in, or skip these rows:
     {arg:skip_bad_lines=True}."""
+
+    def template(self) -> str:
+        """Return the template; lines are skipped only if their keys are declared."""
+        with_keys = " Also declare the keys of JSON lines: pass {keys:all} with {arg:columns}."
+        return self.text + with_keys if self.keys else self.text
 
 
 class NotNumeric(DataError):

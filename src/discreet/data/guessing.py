@@ -151,8 +151,7 @@ class Wishes:
         if implicit and (choice or {}).get(WEIGHT) is not None:
             logger.warning(
                 "Weights aren't used: implicit feedback is only whether a user interacted with an item. To "
-                "use them as ratings, pass duplicates='count' and a scale instead of implicit "
-                "(--duplicates count --scale 1,10 instead of --implicit)."
+                "use sums of weights as ratings, declare duplicates 'count' and a scale, and not implicit."
             )
         order = date_order(choice)
         if order is not None:

@@ -241,9 +241,9 @@ class Schema:
 
     def to_toml(self) -> str:
         """Return the TOML form, which `from_toml` reads; fields without a value are skipped."""
-        lines = ["# How a file of ratings is written. Everything here is public."]
-        if self.guessed:
-            lines.append("# The fields in `guessed` were read from data. Remove one to declare it public.")
+        public = "The fields in `guessed` were read from data. Remove one to declare it public."
+        lines = ["# How a file of ratings is written."]
+        lines.append(f"# {public}" if self.guessed else "# Everything here is public.")
         given = ((field.name, getattr(self, field.name)) for field in fields(self))
         return (
             "\n".join([*lines, *(f"{name} = {_toml(value)}" for name, value in given if value is not None)])

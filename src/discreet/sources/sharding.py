@@ -399,7 +399,8 @@ class _Sharder:
         """Return what distributes pieces, with facts and a catalog as declared or as found in them."""
         facts, catalog = survey.settle(cast(Declarations, declared))
         queries = {query_behind(piece.address) for piece in pieces if piece.address is not None}
-        facts = as_read(facts, [piece.schema for piece in pieces], queries)
+        scale = {name: declared[name] for name in ("low", "high") if declared.get(name) is not None}
+        facts = as_read(facts, [piece.schema.changed(**scale) for piece in pieces], queries)
         count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
         return cls(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
 

@@ -15,7 +15,7 @@ import numpy as np
 from discreet.core.exports import pl
 from discreet.data.errors import QuotesInKey
 from discreet.data.reading.columns import Columns, Marks, joined_columns, typed
-from discreet.data.reading.tally import FITS, SHAPE, Tally
+from discreet.data.reading.tally import FITS, ITEM_MISSING, SHAPE, USER_MISSING, Tally, shown_name
 from discreet.data.reading.text import read_lines
 from discreet.data.roles import ITEM, USER
 from discreet.data.schema import Schema
@@ -30,18 +30,29 @@ def read_json_lines(file: Path, schema: Schema) -> tuple[Columns, Tally]:
     """Return the rows of a file of JSON lines, and the count of the others."""
     fields = [_field(name).alias(role) for role, name in schema.needed.items()]
     ids = [_is_id(pl.col(role).str.strip_chars()) for role in (USER, ITEM) if role in schema.roles]
-    tally, parts = Tally(file.name, schema.roles, shape=_SHAPE), list[Columns]()
+    tally, parts = Tally(shown_name(file), schema.roles, shape=_SHAPE), list[Columns]()
 
     def read(lines: pl.Series) -> Marks:
         table = pl.DataFrame({"line": lines}).select(*fields)
         is_row = table.select(pl.all_horizontal(pl.lit(True), *ids)).to_series().to_numpy()
         marks = np.where(is_row, FITS, SHAPE).astype(np.uint8)
+        if not is_row.all():
+            _mark_missing(lines, table, marks)
         found, marks = typed({key: table[key] for key in schema.needed}, schema, marks)
         parts.append(found)
         return marks
 
     read_lines(file, schema, tally, read)
     return joined_columns(parts), tally
+
+
+def _mark_missing(lines: pl.Series, table: pl.DataFrame, marks: Marks) -> None:
+    """Mark the objects that have no user or no item, as events of visitors who aren't known."""
+    is_object = lines.str.contains(r"^\s*\{") & lines.str.json_path_match("$").is_not_null()
+    for role, mark in ((ITEM, ITEM_MISSING), (USER, USER_MISSING)):
+        if role in table.columns:
+            missing = is_object & (table[role].is_null() | (table[role] == ""))
+            marks[(marks != FITS) & missing.to_numpy()] = mark
 
 
 def _is_id(field: pl.Expr) -> pl.Expr:

@@ -14,7 +14,17 @@ from discreet.core.exports import pl
 from discreet.core.progress import logger
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
-from discreet.data.facts import FRAME, QUERY, QUOTES, READABLE, STEP_ERROR, Declarations, PublicFacts
+from discreet.data.facts import (
+    FRAME,
+    N_ITEMS,
+    QUERY,
+    QUOTES,
+    READABLE,
+    SCALE,
+    STEP_ERROR,
+    Declarations,
+    PublicFacts,
+)
 from discreet.data.guessing import Only, TextOptions, Wishes
 from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
@@ -230,7 +240,7 @@ def as_read(facts: PublicFacts, schemas: Sequence[Schema], queries: Collection[s
     layouts = dict.fromkeys(schema.summary() for schema in schemas if schema.guessed)
     assumed = {
         FRAME: any(schema.format in ("frame", "cells") for schema in schemas),
-        READABLE: any(map(_may_reject, schemas)),
+        READABLE: any(_may_reject(schema, facts) for schema in schemas),
         QUOTES: any(schema.multiline for schema in schemas),
         QUERY: any(queries),
     }
@@ -241,17 +251,23 @@ def as_read(facts: PublicFacts, schemas: Sequence[Schema], queries: Collection[s
 
 def what_is_read(schema: Schema) -> str:
     """Return what a source is read for, for an error about a source without any of it."""
-    return f"rows with {_rows_with(schema)}" if schema.only else "ratings"
+    return f"readable rows with {_rows_with(schema)}" if schema.only else "ratings"
 
 
 def _rows_with(schema: Schema) -> str:
     return " and ".join(f"{name}={' or '.join(values)}" for name, values in schema.conditions.items())
 
 
-def _may_reject(schema: Schema) -> bool:
-    """Return whether one row can reject all of them."""
-    rules = (schema.bad_rows, schema.off_scale, schema.unknown_items)
-    return "reject" in rules or schema.duplicates == "refuse"
+def _may_reject(schema: Schema, facts: PublicFacts) -> bool:
+    """Return whether one row can reject all of them.
+
+    Nothing is off a scale, or outside a catalog, that was taken from the rows; only sums may be too large.
+    """
+    rated = bool(schema.rating or schema.weight)
+    has_scale = SCALE not in facts.from_file or (schema.low, schema.high) != (None, None)
+    by_scale = schema.off_scale == "reject" if has_scale else bool(schema.weight)
+    by_catalog = schema.unknown_items == "reject" and N_ITEMS not in facts.from_file
+    return schema.bad_rows == "reject" or schema.duplicates == "refuse" or (rated and by_scale) or by_catalog
 
 
 def declared_in(schema: Schema) -> Declarations:

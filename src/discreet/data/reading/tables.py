@@ -23,7 +23,7 @@ from discreet.data.reading.frames import read_blocks
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.limits import Allowance, or_damaged, scanned
 from discreet.data.reading.named import declared_by, has_own_form, read_jester, read_named
-from discreet.data.reading.tally import FITS, Tally, WrongGuess
+from discreet.data.reading.tally import FITS, Tally, WrongGuess, counted_together, shown_name
 from discreet.data.reading.text import has_header_of, read_text
 from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT, check_conditions, choose, how_to_read
 from discreet.data.schema import NOT_PACKED, ROLES, Schema
@@ -100,11 +100,12 @@ def _read_rows(path: str | Path, schema: Schema, span: Span | None) -> TableSour
         cells = read_cells(address, schema)
         return TableSource(columns=cells, name=address.name, schema=schema, query=query_behind(address))
     files = tables_at(path)
-    found = [_rows_of(file, schema, span) for file in files]
-    if len(found) == 1:
-        return found[0]
-    columns = joined_columns([one.columns for one in found])
-    return replace(found[0], columns=columns, name=_folder_name(path, files))
+    if len(files) == 1:
+        return _rows_of(files[0], schema, span)
+    name = _folder_name(path, files)
+    with counted_together(name):
+        found = [_rows_of(file, schema, span) for file in files]
+    return replace(found[0], columns=joined_columns([one.columns for one in found]), name=name)
 
 
 def _folder_name(path: str | Path, files: Sequence[Path]) -> str:
@@ -175,7 +176,7 @@ def _with_keys(own: TableSource, file: Path, schema: Schema, in_path: Mapping[st
         role: pl.repeat(known[name], count, dtype=pl.String, eager=True) for role, name in in_path.items()
     }
     read, marks = typed(values, schema)
-    tally = Tally(file.name, schema.roles)
+    tally = Tally(shown_name(file), schema.roles)
     tally.add(marks)
     tally.settle(schema)
     columns = replace(

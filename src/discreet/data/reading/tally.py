@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -23,6 +26,49 @@ _MISSING = {USER_MISSING: "user IDs", ITEM_MISSING: "item IDs", TIME_MISSING: "t
 _TYPES = {USER_TYPE: "user", ITEM_TYPE: "item"}
 #: A longer line is not a row.
 LONGEST_LINE = 1 << 24
+
+
+_SKIPPED = {
+    FIELDS: "with another number of fields",
+    QUOTES: "with open quotes",
+    LETTERS: "in another encoding",
+    LENGTH: "too long",
+    SHAPE: "of another form",
+    USER_MISSING: "without a user ID",
+    ITEM_MISSING: "without an item ID",
+    USER_TYPE: "with another type of user ID",
+    ITEM_TYPE: "with another type of item ID",
+    RATING_MISSING: "without a rating",
+    RATING_TEXT: "with an unreadable rating",
+    TIME_MISSING: "without a time",
+    TIME_TEXT: "with an unreadable time",
+}
+# What the files that are read together have of each.
+_together: ContextVar[npt.NDArray[np.int64] | None] = ContextVar("together", default=None)
+
+
+@contextmanager
+def counted_together(name: str) -> Iterator[None]:
+    """Log the rows that are skipped in several files in one line."""
+    total = np.zeros(_REASONS, np.int64)
+    token = _together.set(total)
+    try:
+        yield
+    finally:
+        _together.reset(token)
+    if total[1:OTHER].any():
+        _log_skipped(total, name)
+
+
+def _log_skipped(counts: npt.NDArray[np.int64], name: str) -> None:
+    reasons = (f"{counts[mark]:,} {words}" for mark, words in _SKIPPED.items() if counts[mark])
+    bad, rows = int(counts[1:OTHER].sum()), int(counts[:OTHER].sum())
+    logger.warning("%s of %s rows of %s are skipped: %s.", f"{bad:,}", f"{rows:,}", name, ", ".join(reasons))
+
+
+def shown_name(file: Path) -> str:
+    """Return a file's name with the keys in its path, without which files of partitions are called alike."""
+    return "/".join([*(part for part in file.parent.parts if "=" in part), file.name])
 
 
 @final
@@ -82,11 +128,14 @@ class Tally:
     def settle(self, schema: Schema) -> None:
         """Raise an error about the rows that aren't read, or log how many there are."""
         if self.bad and schema.bad_rows == "reject":
-            raise self._error(int(np.flatnonzero(self._counts[1:OTHER])[0]) + 1, schema.encoding)
-        if self.bad:
-            logger.warning("%d of %d rows of %s can't be read. Skipped.", self.bad, self.rows, self._name)
+            raise self._error(int(np.flatnonzero(self._counts[1:OTHER])[0]) + 1, schema)
+        total = _together.get()
+        if total is not None:
+            total += self._counts
+        elif self.bad:
+            _log_skipped(self._counts, self._name)
 
-    def _error(self, mark: int, encoding: str) -> DiscreetError:
+    def _error(self, mark: int, schema: Schema) -> DiscreetError:
         line, found = self._first[mark]
         place: dict[str, Any] = {"path": self._name, "line": line, "count": self.count(mark)}
         if mark == FIELDS:
@@ -98,7 +147,7 @@ class Tally:
                 else errors.LineTooLong(**place, most=LONGEST_LINE)
             )
         if mark == LETTERS:
-            return errors.NotText(**place, encoding=encoding.upper())
+            return errors.NotText(**place, encoding=schema.encoding.upper())
         if mark == SHAPE:
             return errors.OtherShape(**place, shape=self._shape)
         number = "weight" if "weight" in self._roles else "rating"
@@ -108,4 +157,11 @@ class Tally:
         if mark in (RATING_TEXT, TIME_TEXT):
             role = "time" if mark == TIME_TEXT else number
             return errors.UnreadableValues(**counted, role=role, column=self._roles.get(role, ""))
-        return errors.BadValues(**counted, what=_MISSING.get(mark, f"{number}s"))
+        keys = tuple(f"{role}={name}" for role, name in schema.roles.items())
+        is_guessed = schema.format == "json" and bool(set(schema.roles) & set(schema.guessed))
+        return errors.BadValues(
+            **counted,
+            what=_MISSING.get(mark, f"{number}s"),
+            path=self._name,
+            keys=(keys if schema.time else (*keys, "time=none")) if is_guessed else (),
+        )

@@ -27,7 +27,7 @@ from discreet.data.reading.blocks import (
     unpacked_text,
 )
 from discreet.data.reading.columns import Columns, Marks, converted, plain_texts
-from discreet.data.reading.tally import FIELDS, FITS, LETTERS, OTHER, Tally
+from discreet.data.reading.tally import FIELDS, FITS, LETTERS, OTHER, Tally, shown_name
 from discreet.data.reading.times import units_of
 from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT
 from discreet.data.schema import NOT_PACKED, UTF_8, Schema, condition_key
@@ -50,7 +50,7 @@ def read_text(file: Path, schema: Schema, span: Span | None = None) -> tuple[Col
     The header is not part of any span.
     """
     size = file.stat().st_size if span is None else span.stop - span.start
-    rows = _Rows(schema, file.name, size)
+    rows = _Rows(schema, shown_name(file), size)
     has_header = schema.header and span is None
     packed = packing(file, schema.packed)
     for data in _pieces(blocks(file, schema.encoding, packed, span), schema, has_title=span is None):
