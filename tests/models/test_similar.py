@@ -164,7 +164,7 @@ def test_lists_of_neighbors_say_why_they_are_empty_and_are_one_table():
 
 
 def test_a_noisy_model_says_why_it_names_nothing():
-    model = UserFactorization(epsilon=12.0).fit(toy_interactions(seed=3), random=PrivacyRandom.simulate(3))
+    model = UserFactorization(epsilon=32.0).fit(toy_interactions(seed=3), random=PrivacyRandom.simulate(3))
     item = model.catalog.ids.tolist()[0]
     found = model.similar_items(item)
     assert found == [] and found.why_empty == nothing_similar(item)
