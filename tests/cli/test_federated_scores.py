@@ -3,7 +3,7 @@
 import json
 
 from command_line import one_sentence
-from discreet.federated.comparison import ALONE, POOLED, TOGETHER
+from discreet.federated.simulation import ALONE, POOLED, TOGETHER
 
 
 def test_on_the_command_line(discreet, ratings, tmp_path, snapshot):

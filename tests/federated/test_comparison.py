@@ -7,8 +7,8 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.data.splits import parse_split
 from discreet.evaluation.scoring import measure
-from discreet.federated.comparison import ALONE, POOLED, TOGETHER, compare_parties
 from discreet.federated.noise import SharedNoise
+from discreet.federated.simulation import ALONE, POOLED, TOGETHER, compare_parties
 from discreet.models.popularity import Popularity
 from discreet.testing import refuses
 

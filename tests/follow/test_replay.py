@@ -7,8 +7,8 @@ import pytest
 
 from command_line import one_sentence
 from discreet.data.interactions import Interactions
-from discreet.federated.comparison import POOLED
 from discreet.federated.noise import SharedNoise
+from discreet.federated.simulation import POOLED
 from discreet.follow import FollowSettings
 from discreet.follow.replay import FOLLOWED, replay_year
 from discreet.testing import refuses

@@ -92,7 +92,6 @@ if TYPE_CHECKING:
     from discreet.federated.asking import Round
     from discreet.federated.catalogs import read_salt, salted_data
     from discreet.federated.catalogs import united as united_catalog
-    from discreet.federated.comparison import PartyScores, compare_parties
     from discreet.federated.coordinator import RunOutcome
     from discreet.federated.flower.transport import coordinated as coordinated_fit
     from discreet.federated.flower.transport import flower_parties
@@ -106,6 +105,7 @@ if TYPE_CHECKING:
     from discreet.federated.protocols.protocol import Protocol as FederatedProtocol
     from discreet.federated.serving.party import Joining, PartyDaemon, joining
     from discreet.federated.serving.tls import TlsServer, keeper_service
+    from discreet.federated.simulation import PartyScores, compare_parties
     from discreet.federated.simulation import simulate as simulate_run
     from discreet.federated.transport import Answered, Transport
     from discreet.follow import FollowAgreement, Following, FollowSettings, Status

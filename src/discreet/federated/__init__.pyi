@@ -1,4 +1,3 @@
-from discreet.federated.comparison import compare_parties as compare_parties
 from discreet.federated.coordinator import Coordinator as Coordinator
 from discreet.federated.coordinator import RunOutcome as RunOutcome
 from discreet.federated.errors import FederationError as FederationError
@@ -11,6 +10,7 @@ from discreet.federated.protocols.averaged_users import AveragedUsers as Average
 from discreet.federated.protocols.estimator_sums import EstimatorSums as EstimatorSums
 from discreet.federated.protocols.estimator_sums import protocol_for as protocol_for
 from discreet.federated.protocols.summed import SummedStatistics as SummedStatistics
+from discreet.federated.simulation import compare_parties as compare_parties
 from discreet.federated.simulation import simulate_parties as simulate_parties
 from discreet.federated.transport import InProcess as InProcess
 from discreet.federated.transport import Transport as Transport

@@ -21,9 +21,8 @@ from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.evaluation.scoring import measure
-from discreet.federated.comparison import ALONE, POOLED
 from discreet.federated.noise import SharedNoise
-from discreet.federated.simulation import split_users
+from discreet.federated.simulation import ALONE, POOLED, split_users
 from discreet.follow.agreement import FollowAgreement
 from discreet.follow.errors import NothingBetween, TimesForReplay, TooFewReleases
 from discreet.follow.federation import releases_together
