@@ -4,6 +4,7 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import discreet as library
 from command_line import rejected
 from discreet.audit.neighboring_rows import read_case, search
+from discreet.data.histories import read_history
 from discreet.data.reading.readers import from_frame, read
 from discreet.data.schema import Schema
 from discreet.privacy.guarantee import Fact, Kind
@@ -168,6 +170,27 @@ def test_labels_state_the_rows(tmp_path, discreet):
     assert code == 0, error
     assert library.load(second).facts.rows == data_rows
     rejected(discreet("fit", source, *options, "--only", "kind=buy", "--out", second, "--force"), "no-column")
+
+
+@pytest.mark.parametrize("make", [csv, packed, json_lines, parquet, database, book])
+def test_a_history_has_the_rows_that_the_model_learned_from(make, tmp_path):
+    column = "what.event" if make is json_lines else "event"
+    source = make(tmp_path)
+    data = read(source, only={column: "buy"}, **KEPT)
+    found = read_history(Path(source), user="ann", implicit=True, schema=data.schema)
+    assert found.items == ["tea"]
+    # One user's own file has no user, and may have no events either.
+    own = tmp_path / "own.jsonl"
+    if make is json_lines:
+        own.write_text(
+            '{"item": "tea", "what": {"event": "view"}}\n{"item": "jam", "what": {"event": "buy"}}\n'
+        )
+    else:
+        own = tmp_path / "own.csv"
+        own.write_text("item,event\ntea,view\njam,buy\n")
+    assert read_history(own, implicit=True, schema=data.schema).items == ["jam"]
+    own.write_text(own.read_text().replace("event", "page"))
+    assert sorted(read_history(own, implicit=True, schema=data.schema).items) == ["jam", "tea"]
 
 
 def kept_by_many(case, folder, present):

@@ -208,8 +208,10 @@ class RolesMissing(DataError):
         """The advice for data without ratings, in Python: estimators and readers name it differently."""
         if "rating" not in self.roles:
             return ""
-        return """ If rows have no ratings, set feedback="implicit" on the estimator, or read the data with
-        implicit=True."""
+        return (
+            ' If rows have no ratings, set feedback="implicit" on the estimator, or read the data with '
+            "implicit=True."
+        )
 
     @property
     def shell_hint(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.reading.blocks import packing_of
 from discreet.data.reading.readers import read
 from discreet.data.reading.tables import fits
-from discreet.data.roles import ITEM, RATING, TIME, USER, Choice, as_history, choose, without_order
+from discreet.data.roles import CONDITION, ITEM, RATING, TIME, USER, Choice, as_history, choose, without_order
 from discreet.data.schema import NOT_PACKED, Schema
 from discreet.data.vocabulary import Vocabulary
 
@@ -78,7 +79,8 @@ def _read(
     listed = _listed_items(raw, columns, catalog)
     if implicit and listed is not None:
         return UserHistory.of(listed, None, range(len(listed)))
-    plain = read_plain_history(path, raw, columns, implicit=implicit) if listed is None else None
+    is_whole = listed is None and not (schema and schema.only)
+    plain = read_plain_history(path, raw, columns, implicit=implicit) if is_whole else None
     if plain is not None:
         return plain
     if listed is not None and not implicit:
@@ -114,16 +116,34 @@ def _read_people(
     """Read a history; one without a column for the user is one user's."""
     if not implicit and _lacks_ratings(path, columns, alone=alone):
         raise errors.HistoryRatingsNeeded()
-    if columns is None and schema is not None and schema.header and fits(path, schema):
-        return read(path, schema=schema.with_fields(duplicates="last"), implicit=implicit)
+    if columns is None and schema is not None and fits(path, schema):
+        try:
+            return read(path, schema=schema.with_fields(duplicates="last"), implicit=implicit)
+        except DataError:
+            # Only a header shows that a file has all columns.
+            if schema.header:
+                raise
+    only = () if schema is None else schema.only
     try:
-        return read(path, columns=columns, implicit=implicit, duplicates="last")
+        return _read_rows(path, columns, only, implicit=implicit, alone=alone)
+    except errors.NoColumn as absent:
+        if absent.role != CONDITION:
+            raise
+        return _read_rows(path, columns, (), implicit=implicit, alone=alone)
+
+
+def _read_rows(
+    path: Path, columns: Choice | None, only: Sequence[str], *, implicit: bool, alone: bool
+) -> Interactions:
+    try:
+        return read(path, columns=columns, implicit=implicit, duplicates="last", only=only)
     except (errors.NoColumn, errors.UnclearHeader):
         raise
     except DataError:
         if not alone:
             raise
-        return read(path, columns={**(columns or {}), USER: None}, implicit=implicit, duplicates="last")
+        choice = {**(columns or {}), USER: None}
+        return read(path, columns=choice, implicit=implicit, duplicates="last", only=only)
 
 
 def _listed_items(raw: bytes, columns: Choice | None, catalog: Vocabulary | None) -> list[str] | None:

@@ -13,6 +13,8 @@ from discreet.data.schema import DAY_FIRST, MONTH_FIRST
 
 USER, ITEM, RATING, TIME, WEIGHT = "user", "item", "rating", "time", "weight"
 ROLES = (USER, ITEM, RATING, TIME)
+#: What a column of `only` is called in errors.
+CONDITION = "condition"
 Choice = Mapping[str, str | None]
 """Columns: `{"user": "who", "item": "sku"}`; also `rating`, `time`, `weight`. None leaves one out."""
 
@@ -165,7 +167,7 @@ def check_conditions(names: Sequence[str], conditions: Iterable[str]) -> None:
     """Raise for a condition on a column that a table doesn't have."""
     for column in conditions:
         if column not in names:
-            raise NoColumn(column=column, role="condition", columns=tuple(names), spare=True)
+            raise NoColumn(column=column, role=CONDITION, columns=tuple(names), spare=True)
 
 
 _PLACE = re.compile(r"column_[1-9][0-9]*")
