@@ -102,10 +102,23 @@ def test_the_next_fit_follows_from_both_answers(found, lists, ratings, options):
     gain = Gain(mean=ratings + 0.05, low=ratings, high=ratings + 0.1)
     fields = {name: getattr(found, name) for name in Trial.__slots__}
     changed = Trial(
-        **{**fields, "levels": (level(1.0, lists),), "ratings": RatingErrors(model=1, biases=1.1, gain=gain)}
+        **{
+            **fields,
+            "levels": (level(1.0, lists),),
+            "ratings": RatingErrors(model=1, biases=1.1, mean=1.2, gain=gain),
+        }
     )
     assert changed.options == options
     assert [line.split(".")[0] for line in summary(changed)[2:4]] == [
         f"Recommendations: {changed.answer.upper()}",
         f"Ratings: {changed.rated.upper()}",
     ]
+
+
+def test_ratings_that_their_mean_predicts_as_well_get_a_no(found):
+    gain = Gain(mean=0.1, low=0.05, high=0.15)
+    fields = {name: getattr(found, name) for name in Trial.__slots__}
+    errors = RatingErrors(model=1, biases=1.1, mean=0.99, gain=gain)
+    changed = Trial(**{**fields, "levels": (level(1.0, 0.01),), "ratings": errors})
+    assert changed.rated == "no" and changed.options == {"--for": "lists"}
+    assert changed.to_json()["ratings"]["mean"] == 0.99

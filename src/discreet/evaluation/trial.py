@@ -83,12 +83,19 @@ class Level:
 class RatingErrors:
     """RMSE of predicted ratings at the asked epsilon: the model, and `biases` for comparison.
 
-    `gain` is how much smaller the model's error is.
+    `mean` is the error if the mean of all ratings is predicted, without privacy. `gain` is how much smaller
+    the model's error is than that of `biases`.
     """
 
     model: float
     biases: float
+    mean: float
     gain: Gain
+
+    @property
+    def is_useful(self) -> bool:
+        """Return whether a private model predicts ratings better than their mean does."""
+        return min(self.model, self.biases) < self.mean
 
 
 @final
@@ -123,7 +130,9 @@ class Trial(TableView):
     @property
     def rated(self) -> Answer:
         """Return whether the model predicts ratings better than `biases`; no without ratings."""
-        return "no" if self.ratings is None else self.ratings.gain.answer
+        if self.ratings is None or not self.ratings.is_useful:
+            return "no"
+        return self.ratings.gain.answer
 
     @property
     def options(self) -> dict[str, str]:
@@ -315,9 +324,10 @@ class _Bench:
             for one in (ours, ESTIMATORS["biases"](epsilon=epsilon))
         ]
         model, biases = (math.sqrt(one.mean()) for one in errors)
+        mean = math.sqrt(np.mean((parts.test.values - parts.train.values.mean(dtype=np.float64)) ** 2))
         # A difference of squares is the difference times the sum.
         return RatingErrors(
-            model=model, biases=biases, gain=gain_of((errors[1] - errors[0]) / (model + biases))
+            model=model, biases=biases, mean=mean, gain=gain_of((errors[1] - errors[0]) / (model + biases))
         )
 
     def _squared_errors(self, estimator: Estimator, run: int, parts: Split) -> Floats:
@@ -391,9 +401,11 @@ def _headlines(found: Trial) -> list[str]:
     }
     if found.ratings is None:
         return [f"{found.answer.upper()}: {level}, {lists[found.answer]}"]
+    useless = "no private model predicts ratings better than their mean does."
+    rated = ratings[found.rated] if found.ratings.is_useful else useless
     return [
         f"Recommendations: {found.answer.upper()}. {level.capitalize()}, {lists[found.answer]}",
-        f"Ratings: {found.rated.upper()}. {level.capitalize()}, {ratings[found.rated]}",
+        f"Ratings: {found.rated.upper()}. {level.capitalize()}, {rated}",
     ]
 
 
@@ -412,7 +424,8 @@ def _ratings(found: Trial) -> list[str]:
     errors, gain = found.ratings, found.ratings.gain
     return [
         f"RMSE of ratings (lower is better): {errors.model:.4f} with the model, {errors.biases:.4f} with "
-        f"`biases`. Gain: {gain.mean:+.4f} (95% interval {gain.low:+.4f} to {gain.high:+.4f})."
+        f"`biases`, {errors.mean:.4f} with their mean. Gain over `biases`: {gain.mean:+.4f} (95% interval "
+        f"{gain.low:+.4f} to {gain.high:+.4f})."
     ]
 
 
@@ -424,8 +437,8 @@ def _outlook(found: Trial) -> str:
         return f"The model keeps {100 * min(kept, 1.0):.0f}% of what the best model gains over popularity."
     if found.needed_epsilon is not None:
         return (
-            f"The model is better from epsilon {found.needed_epsilon:g} on. At epsilon {asked.epsilon:g} you "
-            f"would need about {found.needed_users:,} users."
+            f"Recommendations are better from epsilon {found.needed_epsilon:g} on. At epsilon "
+            f"{asked.epsilon:g} you would need about {found.needed_users:,} users."
         )
     if len(found.levels) == 1:
         return "The model isn't better than popularity without noise either, so more users won't help."
