@@ -67,14 +67,13 @@ def learn_ratings(
     shares = (share(settings.question_share), share(settings.first_share))
     counts = settings.first_counts if purpose == "both" else 1.0
     view = pilot_release(session, shares, settings.items, counts=counts)
-    described = False
+    plain = view
     if table is not None:
-        plain = view
         view = view.with_columns(public_directions(table, settings.most_public), settings.feature_ridge)
-        described = purpose == "ratings" and _described(plain, view)
     fit = _Fit.of(session, view, table, purpose, settings)
-    # Where users are few, what is public about items takes the place of embeddings.
-    fit = replace(fit, effects_alone=described and not fit.many)
+    if table is not None and purpose == "ratings" and not fit.many:
+        # Where users are few, what is public about items takes the place of embeddings.
+        fit = replace(fit, effects_alone=_described(plain, view))
     decisions = fit.decisions(view)
     progress("user-factorization", 1, 4)
     content = None
