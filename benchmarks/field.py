@@ -156,7 +156,7 @@ def main() -> None:
         datasets="Beauty,Toys_and_Games",
         epsilons="1,5,10,inf",
         seeds=10,
-        attributes=harness.option(default="1", help="epsilons at which items also have attributes"),
+        attributes=harness.option(default="1,5,10", help="epsilons at which items also have attributes"),
         part=harness.option(choices=("validation", "test"), default="test"),
     )
     data = {name: measured(name, options) for name in options.datasets.split(",")}
