@@ -83,13 +83,14 @@ def test_a_refit_keeps_what_was_declared_and_says_what_it_paid(discreet, ratings
     first, second, listed = tmp_path / "one.discreet", tmp_path / "two.discreet", tmp_path / "items.txt"
     items = sorted({line.split(",")[1] for line in ratings.read_text().splitlines()[1:]}, key=int)
     listed.write_text("\n".join(items) + "\n")
-    declared = ("--scale", "1,5,1", "--items", listed, "--max-per-user", "6")
+    declared = ("--scale", "1,5,1", "--items", listed, "--max-per-user", "6", "--people", "40")
     assert discreet("fit", ratings, "--epsilon", "2", "--out", first, *declared)[0] == 0
     code, shown, error = discreet("refit", first, ratings, "--out", second, "--ledger", tmp_path / "y.ledger")
     one, two = package.load(first), package.load(second)
     assert code == 0 and "--schema" in error and one.facts == two.facts
     assert conditions(two.guarantee) == [Fact.LAYOUT]
     assert f"Recorded for {tmp_path.name!r} in" in " ".join(shown.split())
+    assert package.load(second).facts.n_users == 40
     again = ("refit", first, ratings, "--out", second, "--force", "--scale", "0,10", "--max-per-user", "3")
     assert discreet(*again)[0] == 0
     assert (package.load(second).facts.high, package.load(second).facts.max_per_user) == (10.0, 3)

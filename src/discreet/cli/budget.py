@@ -470,14 +470,14 @@ def _commands(found: dict[str, Any], data: _Data) -> list[str]:
     epsilon = _rounded_down(each["epsilon"])
     known = "" if data.people is None else f" --people {data.people}"
     lists = data.metric == "hr@10"
-    what = "clicks.csv --implicit" if lists else "ratings.csv"
+    what, purpose = ("clicks.csv --implicit", "") if lists else ("ratings.csv", " --for ratings")
     level = f"--epsilon {epsilon} --delta {each['delta']:g}{known}"
     paid = "--name shop --ledger year.ledger"
     budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
     return [
-        f"  discreet evaluate {what} {level}   # not to be published",
+        f"  discreet evaluate {what}{purpose} {level}   # not to be published",
         f"  discreet budget set year.ledger --name shop {budget}",
-        f"  discreet fit {what} {level} {paid} --out shop.discreet",
+        f"  discreet fit {what}{purpose} {level} {paid} --out shop.discreet",
         *[f"  discreet refit shop.discreet {what.split()[0]} {paid} --out next.discreet   # later"]
         * (found["releases"] > 1),
     ]

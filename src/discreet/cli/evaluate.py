@@ -113,7 +113,7 @@ def _advice(
         other = f", or use the simpler --model {simpler}" if estimator.name != simpler else ""
         said.append(
             f"{' and '.join(behind)}: no better than {' and '.join(sorted(set(behind.values())))} without "
-            f"noise. More users or a larger epsilon would help{other}."
+            f"noise. More users or a larger epsilon may help{other}. `discreet try` shows whether they do."
         )
     if measuring.metrics is None and getattr(estimator, "purpose", "") == "both" and "rmse" in result.metrics:
         said.append(f"This model {ALSO_LISTS}")

@@ -260,8 +260,8 @@ def refit(
 
     `user-factorization` on ratings uses the last model as a prior, which costs no more budget. Other models
     start from scratch.
-    The catalog is the last model's, plus new items that --items lists. A declared scale and a declared
-    --max-per-user stay the same, unless you pass new values.
+    The catalog is the last model's, plus new items that --items lists. A declared scale,
+    --max-per-user, and --people stay the same, unless you pass new values.
     Without --name, the cost is recorded in the last model's account.
 
     Options:
@@ -358,6 +358,8 @@ def _as_known(data: lib.Interactions, last: lib.FittedModel, reading: Reading) -
         )
     if reading.max_per_user is None:
         facts = facts.with_cap(before.max_per_user)
+    if reading.people is None and facts.n_users is None:
+        facts = replace(facts, n_users=before.n_users)
     return data.with_facts(facts)
 
 

@@ -267,7 +267,8 @@ class WrongKind(ParameterError):
 class CallOfAnotherLibrary(ParameterError):
     given: Collection[str]
     text = """recommend takes no {given:and}, and a model contains no users. Pass the history, a list of
-    items: model.recommend(history, k=10). For many users, call model.recommend_all(histories)."""
+    items, and their number as k: model.recommend(history, k=10). For many users, call
+    model.recommend_all(histories)."""
 
 
 class OutOfRange(ParameterError):

@@ -257,7 +257,8 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
         "facts that parties took from their data are public. Parties that took facts: {members}"
     ),
     ("declared", "frame"): (
-        "before the data frame was read, no user's values had changed the type or the values of other rows"
+        "before the frame or table was read, no user's values had changed the type or the values of other "
+        "rows"
     ),
     ("declared", "readable"): "the fact that every row can be read is public",
     ("declared", "quotes"): "quotes that span lines are closed within the row of one user",
