@@ -287,8 +287,8 @@ SECTIONS = {
         "Beauty and Toys in the field's protocol",
         "Models train on all items except each user's last two, and rank the last item among the whole "
         "catalog. Epsilon is for a user's whole history, and delta is 1e-5. We score each draw of the noise "
-        "on 3,000 random users, and the fit without noise on all users. Published numbers have no privacy; of "
-        "these models, only S3-Rec reads attributes.",
+        "on 3,000 random users, and the fit without noise on all users. Published numbers have no privacy. "
+        "Of these models, only S3-Rec reads attributes.",
         _field,
         {
             "data": "{data}",
