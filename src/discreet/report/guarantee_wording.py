@@ -227,13 +227,14 @@ def _prior(epsilon: float | None, delta: float | None, simulated: bool | None) -
 
 
 def _one_share(epsilon: float | None) -> str:
-    start = "if the coordinator and the keeper work together, one party's share guarantees"
+    start = "if the coordinator and the keeper collude, one party's share guarantees"
     return f"{start} {_epsilon(epsilon)}"
 
 
 def _known_share(epsilon: float | None, coordinator: bool) -> str:
-    who = "a coordinator that works with one party" if coordinator else "another party"
-    return f"{who} knows a share of the noise. Against it the guarantee is {_epsilon(epsilon)}"
+    who = "a coordinator that colludes with one party" if coordinator else "another party"
+    whom = "them" if coordinator else "that party"
+    return f"{who} knows a share of the noise. Against {whom}, the guarantee is {_epsilon(epsilon)}"
 
 
 _Words = str | Callable[..., str]
@@ -257,12 +258,11 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
         "facts that parties took from their data are public. Parties that took facts: {members}"
     ),
     ("declared", "frame"): (
-        "before the frame or table was read, no user's values had changed the type or the values of other "
-        "rows"
+        "no user's values changed the type or values of other rows before `discreet` read the frame or table"
     ),
     ("declared", "readable"): "the fact that every row can be read is public",
-    ("declared", "quotes"): "quotes that span lines are closed within the row of one user",
-    ("declared", "query"): "the query or view decides about each row without looking at other users' rows",
+    ("declared", "quotes"): "every quoted field that spans lines stays within one user's row",
+    ("declared", "query"): "the query or view handles each row without looking at other users' rows",
     ("declared", "rows"): "only rows with {rows} are used, which is a public choice",
     ("declared", "times"): "the presence of times in the data is public",
     ("declared", "date"): "the date from which ages count ({date}) is public",
@@ -285,20 +285,20 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("ledger", "period of a year"): (
         "all continual releases are counted in the period of the budget in which they were recorded"
     ),
-    ("declared", "release times"): "the times of releases and of declared items are public",
+    ("declared", "release times"): "the times of releases and item declarations are public",
     ("use", "one id"): "a user has one ID in all continual releases",
-    ("backup", "state"): "no release is drawn again from an older copy of the state",
+    ("backup", "state"): "no one redraws a release from an older copy of the state",
     ("party", "one party"): "each user's data are at one party, or the guarantees of their parties are added",
     ("backup", "members"): (
-        "no party's state and ledger, with the keeper's state, are all replaced by older copies"
+        "no one replaces a party's state, its ledger, and the keeper's state with older copies"
     ),
-    ("backup", "party and ledger"): "no party's state and ledger are both replaced by older copies",
-    ("backup", "restart"): "no party starts its releases again after its state was lost",
-    ("party", "readable"): "whether a party's new ratings can be read is public",
+    ("backup", "party and ledger"): "no one replaces a party's state and ledger with older copies",
+    ("backup", "restart"): "no party restarts its releases after losing its state",
+    ("party", "readable"): "the fact that a party's new ratings can be read is public",
     ("party", "unicode"): "text in a party's Parquet files is valid Unicode",
     ("party", "most users"): "no party has more than {users:,} users per year",
     ("party", "collusion"): (
-        "the coordinator and the keeper of masks don't work together, and the keeper reveals one sum per step"
+        "the coordinator and the keeper of masks don't collude, and the keeper reveals one sum per step"
     ),
     ("party", "noise shares"): (
         "in each sum, at least {parties:,} parties add their share of the noise and keep it secret"
