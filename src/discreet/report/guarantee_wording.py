@@ -258,7 +258,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
         "facts that parties took from their data are public. Parties that took facts: {members}"
     ),
     ("declared", "frame"): (
-        "no user's values changed the type or values of other rows before `discreet` read the frame or table"
+        "no user's values removed or changed other users' rows before `discreet` read the frame or table"
     ),
     ("declared", "readable"): "the fact that every row can be read is public",
     ("declared", "quotes"): "every quoted field that spans lines stays within one user's row",
