@@ -4,7 +4,6 @@ Two wrong changes once survived the whole suite. `for_synthesis` released histor
 the budget, and `half_life` left the model the share that the release of recent ratings had spent.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -35,7 +34,7 @@ def histories_with_the_share_of_the_model(self, session, progress):
     """Train as `_train` does, but release histories with the model's share."""
     histories, model = self.metered(session).split(1 - HISTORY_SHARE, 1 - HISTORY_SHARE)
     released = release_histories(histories, rated=self.predicts_ratings)
-    return replace(self._learn(model, progress), **released.fields())
+    return self._learn(model, progress).with_parts(**released.fields())
 
 
 def recent_ratings_on_top(self, session, progress):

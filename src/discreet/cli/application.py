@@ -46,7 +46,7 @@ class _StoppedError(Exception):
 # Options that the short help of a command lists first, as far as there is room.
 _EVERYDAY = (
     "--help --help-all --epsilon --out --model --models --epsilons --json --columns --schema --implicit "
-    "--ledger --force --private --dry-run --only --split --metric --for --items --scale --history --user "
+    "--ledger --force --private --only --split --metric --for --dry-run --items --scale --history --user "
     "--parties"
 )
 
