@@ -112,20 +112,21 @@ def test_an_address_without_a_password_stays(plain):
     assert without_password(plain) == plain
 
 
-def test_a_query_is_assumed_in_every_label(shop, tmp_path):
+def test_a_query_is_a_condition_of_every_label(shop, tmp_path):
     query = f"{shop}::SELECT user, item, rating, time FROM loans WHERE rating > 1"
     model = library.Popularity(epsilon=1.0).fit(query, duplicates="last")
     model.save(tmp_path / "m.discreet")
     again = library.load(tmp_path / "m.discreet")
-    assert (Kind.DECLARED, Fact.QUERY) in facts(model) & facts(again)
+    assert (Kind.TAKEN, Fact.QUERY) in facts(model) & facts(again)
+    assert [one.fact for one in again.guarantee.conditions][-1] is Fact.QUERY
     ledger = Ledger.open(tmp_path / "l.ledger")
     paid = library.Popularity(epsilon=1.0).fit(query, duplicates="last", ledger=ledger)
     (entry,) = ledger.entries("shop")
-    assert (Kind.DECLARED, Fact.QUERY) in facts(paid)
+    assert (Kind.TAKEN, Fact.QUERY) in facts(paid)
     assert Fact.QUERY in {one.fact for one in entry.guarantee.assumes}
     # The twin: rows of a table.
     table = library.Popularity(epsilon=1.0).fit(f"{shop}::loans", duplicates="last")
-    assert (Kind.DECLARED, Fact.QUERY) not in facts(table)
+    assert (Kind.TAKEN, Fact.QUERY) not in facts(table)
 
 
 def test_a_refit_and_an_engine_assume_it_of_their_query(shop, discreet, tmp_path):
@@ -135,7 +136,7 @@ def test_a_refit_and_an_engine_assume_it_of_their_query(shop, discreet, tmp_path
     assert discreet("fit", f"{shop}::loans", *MODEL, *paid, "--name", "shop", "--out", first)[0] == 0
     code, _, error = discreet("refit", first, f"{shop}::{query}", *paid, "--out", second)
     assert code == 0, error
-    assert (Kind.DECLARED, Fact.QUERY) in facts(library.load(second)) - facts(library.load(first))
+    assert (Kind.TAKEN, Fact.QUERY) in facts(library.load(second)) - facts(library.load(first))
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(tmp_path / "d.duckdb") as connection:
         connection.execute(
@@ -146,7 +147,7 @@ def test_a_refit_and_an_engine_assume_it_of_their_query(shop, discreet, tmp_path
         words = ("fit", table, "--on", f"duckdb:{tmp_path / 'd.duckdb'}", *MODEL, "--out", second, "--force")
         code, _, error = discreet(*words)
         assert code == 0, error
-        assert ((Kind.DECLARED, Fact.QUERY) in facts(library.load(second))) == expected
+        assert ((Kind.TAKEN, Fact.QUERY) in facts(library.load(second))) == expected
 
 
 @pytest.mark.parametrize(

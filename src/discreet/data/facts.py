@@ -106,7 +106,8 @@ class PublicFacts:
         if self.rows:
             yield "declared", "rows", {"rows": self.rows}
         for name in self.reading:
-            yield "declared", name, {}
+            # No program decides what a query reads, so its guarantee has a condition.
+            yield "taken" if name == QUERY else "declared", name, {}
 
     def with_cap(self, max_per_user: int | None) -> PublicFacts:
         """Return the facts with the smaller of both caps; None means without a cap."""

@@ -149,7 +149,7 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.DECLARED, Fact.FRAME): (),
     (Kind.DECLARED, Fact.READABLE): (),
     (Kind.DECLARED, Fact.QUOTES): (),
-    (Kind.DECLARED, Fact.QUERY): (),
+    (Kind.TAKEN, Fact.QUERY): (),
     (Kind.DECLARED, Fact.ROWS): ("rows",),
     (Kind.DECLARED, Fact.TIMES): (),
     (Kind.DECLARED, Fact.DATE): ("date",),

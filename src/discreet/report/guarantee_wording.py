@@ -205,6 +205,7 @@ _CONDITION_NAMES = {
     "layouts of parties": "the layout of each party's file",
     "facts of parties": "what parties took from their data",
 }
+_QUERY = "the query or view handles each row without looking at other users' rows"
 _TAKEN = " (taken from the data without noise)"
 
 
@@ -262,7 +263,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ),
     ("declared", "readable"): "the fact that every row can be read is public",
     ("declared", "quotes"): "every quoted field that spans lines stays within one user's row",
-    ("declared", "query"): "the query or view handles each row without looking at other users' rows",
+    ("taken", "query"): _QUERY,
     ("declared", "rows"): "only rows with {rows} are used, which is a public choice",
     ("declared", "times"): "the presence of times in the data is public",
     ("declared", "date"): "the date from which ages count ({date}) is public",
@@ -342,11 +343,13 @@ def condition_text(conditions: Sequence[AssumptionView]) -> str:
 
     A statement of a file that this version doesn't know may be anything, so the clause asks to check it.
     """
-    names = condition_names(conditions)
+    names, facts = condition_names(conditions), {one.fact for one in conditions}
     clauses = []
     if names:
         clauses.append(f"{listing(names)} {'is' if len(names) == 1 else 'are'} public")
-    if any(one.fact not in _CONDITION_NAMES for one in conditions):
+    if "query" in facts:
+        clauses.append(_QUERY)
+    if facts - {"query", *_CONDITION_NAMES}:
         clauses.append("the assumptions that this version doesn't know are true")
     return " and ".join(clauses)
 

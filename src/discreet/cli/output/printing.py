@@ -174,4 +174,7 @@ def remark_on_conditions(
         )
         declare = f" {what} taken from the data without noise. Declare {them}{place} ({options}){noisily}."
         condition = lib.condition_text(promise.conditions)
-        remark(f"discreet: the guarantee applies only if {condition}.{declare if options else ''}")
+        table = " Name a table instead, and select rows with --only."
+        queried = any(one.fact is lib.Fact.QUERY for one in promise.conditions)
+        advice = (declare if options else "") + (table if queried else "")
+        remark(f"discreet: the guarantee applies only if {condition}.{advice}")
