@@ -20,6 +20,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from discreet.core.arrays import Array, Floats, run
 from discreet.core.exports import Later
+from discreet.solvers.spectrum import REPEATABLE
 
 if TYPE_CHECKING:
     from discreet.solvers import local_regression_kernels as kernels
@@ -72,9 +73,11 @@ def _smallest_eigenvalue(matrix: Floats) -> float:
     size = len(matrix)
     if size > _SMALL:
         try:
-            return float(
-                eigsh(matrix, k=1, which="SA", v0=np.ones(size), tol=1e-3, return_eigenvectors=False)[0]
+            start = np.ones(size)
+            found = eigsh(
+                matrix, k=1, which="SA", v0=start, tol=1e-3, return_eigenvectors=False, **REPEATABLE
             )
+            return float(found[0])
         except ArpackNoConvergence:
             pass
     return float(eigh(matrix, eigvals_only=True, subset_by_index=(0, 0))[0])

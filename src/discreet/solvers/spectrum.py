@@ -17,9 +17,10 @@ References:
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer
 from discreet.core.randomness import experiment_generator
+
+#: From SciPy 1.17 on, a restart of ARPACK draws its direction from this generator. Without it, equal sums
+#: gave models with different bits. Every call of `eigsh` and `svds` passes it.
+REPEATABLE: Mapping[str, Any] = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
 
 # Rounds of filling in the diagonal and finding the directions again.
 _ROUNDS = 6
@@ -141,7 +146,9 @@ def _largest_by_iteration(matrix: Floats, most: int, least: float, likely: int) 
     count = min(likely, most)
     while True:
         space = min(max(_SPACE, 2 * count + 1), size)
-        values, vectors = eigsh(product, count, which="LA", v0=np.ones(size), ncv=space, tol=_PRECISION)
+        values, vectors = eigsh(
+            product, count, which="LA", v0=np.ones(size), ncv=space, tol=_PRECISION, **REPEATABLE
+        )
         if count == most or values.min() <= least:
             return values, vectors
         count = min(2 * count, most)

@@ -79,6 +79,8 @@ def directions(data: Interactions) -> Floats:
     import scipy.sparse as sp
     from scipy.sparse.linalg import svds
 
+    from discreet.solvers.spectrum import REPEATABLE
+
     counts = _counts(data)
     active = np.maximum(np.diff(data.indptr), 1)
     rated = data.to_scipy().astype(np.float64)
@@ -88,7 +90,7 @@ def directions(data: Interactions) -> Floats:
     if wanted < 2:
         return np.zeros((data.n_items, 0))
     # A start that depends on nothing but the size: the same data give the same directions.
-    _, strengths, found = svds(scaled, k=wanted, v0=np.ones(min(scaled.shape)))
+    _, strengths, found = svds(scaled, k=wanted, v0=np.ones(min(scaled.shape)), **REPEATABLE)
     order = np.argsort(-strengths, kind="stable")[1:]
     vectors: Floats = found[order].T / np.sqrt(counts)[:, None]
     return vectors

@@ -21,6 +21,7 @@ from discreet.models.local import LocalEstimator, check_local
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.als import require_twins, solve_rows
+from discreet.solvers.spectrum import REPEATABLE
 
 if TYPE_CHECKING:
     from discreet.solvers import report_kernels
@@ -304,4 +305,4 @@ def _directions(covariance: Floats, factors: int) -> Floats:
     if len(covariance) <= max(_SMALL, 2 * factors):
         return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, -factors:])
     start = np.ones(len(covariance))
-    return np.ascontiguousarray(eigsh(covariance, k=factors, which="LA", v0=start)[1])
+    return np.ascontiguousarray(eigsh(covariance, k=factors, which="LA", v0=start, **REPEATABLE)[1])

@@ -33,7 +33,7 @@ from discreet.core.kernels import compiled
 from discreet.core.randomness import experiment_generator
 from discreet.solvers import als as als_kernels
 from discreet.solvers.als import ridge_rows, solve_rows
-from discreet.solvers.spectrum import column_signs
+from discreet.solvers.spectrum import REPEATABLE, column_signs
 
 #: Row pointers, columns, weighted values and weights of stored entries.
 Terms = tuple[Array, Array, Array, Array]
@@ -149,7 +149,7 @@ def largest_singular(matrix: csr_array[Any] | Floats, count: int) -> Triples:
         return _with_fixed_signs(u[:, :count], s[:count], v[:count].T)
     begin = experiment_generator(0, "singular").standard_normal(min(matrix.shape))
     basis = min(max(_BASIS, 4 * count), min(matrix.shape))
-    found = svds(matrix, k=count, tol=_VECTOR_TOLERANCE, ncv=basis, v0=begin)
+    found = svds(matrix, k=count, tol=_VECTOR_TOLERANCE, ncv=basis, v0=begin, **REPEATABLE)
     u, s, v = (np.asarray(part, dtype=np.float64) for part in found)
     order = np.argsort(-s)
     return _with_fixed_signs(u[:, order], s[order], v[order].T)
