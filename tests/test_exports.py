@@ -20,6 +20,8 @@ PACKAGES = tuple(
 )
 #: How firm the names of a class are (docs/stability.md).
 LEVELS = ("Stable", "Provisional", "Internal")
+#: Packages whose `__init__.pyi` lists what other packages use of them.
+SHARED = ("core", "data", "models", "privacy", "report", "solvers", "sources", "statistics")
 
 
 def taught(kind):
@@ -38,7 +40,7 @@ def exported_classes():
                 yield one
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", (*PACKAGES, *(f"discreet.{one}" for one in SHARED)))
 def test_every_name_is_found_and_is_the_one_that_type_checkers_see(name):
     package = importlib.import_module(name)
     tree = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text(encoding="utf8"))
@@ -116,3 +118,29 @@ def test_a_class_that_teaches_nothing_is_found():
 
     level, count = taught(Plain)
     assert level not in LEVELS and not count
+
+
+def imported_around(package, source, own):
+    """Return the exported names that a module of another package imports from a module of this package."""
+    stub = (Path(discreet.__file__).parent / package / "__init__.pyi").read_text(encoding="utf8")
+    homes = {(line.split()[1], line.split()[-1]) for line in stub.splitlines() if line.startswith("from ")}
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return [
+        one.name
+        for node in nodes
+        for one in node.names
+        if own != package and (node.module, one.name) in homes
+    ]
+
+
+def test_exported_names_are_imported_from_their_package():
+    root = Path(discreet.__file__).parent
+    for path in root.rglob("*.py"):
+        for package in SHARED:
+            source, own = path.read_text(encoding="utf8"), path.relative_to(root).parts[0]
+            assert not imported_around(package, source, own), path
+    # The twin: the same name from its module.
+    line = "from discreet.privacy.session import Session"
+    assert imported_around("privacy", line, "models") == ["Session"] and not imported_around(
+        "privacy", line, "privacy"
+    )

@@ -9,12 +9,10 @@ from typing import Any, final
 import numpy as np
 
 from discreet import model_settings
+from discreet.data import Interactions, random_split
 from discreet.data.datasets import catalog
-from discreet.data.interactions import Interactions
-from discreet.data.splits import random_split
 from discreet.evaluation.scoring import measure, rating_references
-from discreet.models.answers import ListedItem
-from discreet.models.fitted import FittedModel
+from discreet.models import FittedModel, ListedItem
 
 DATASET = "discreet-demo"
 MODEL = "user-factorization"

@@ -10,21 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from discreet.core.checks import one_of
-from discreet.core.errors import WrongKind, shown
-from discreet.core.registry import ESTIMATORS, FIRST
-from discreet.data.facts import PublicFacts
-from discreet.models.errors import (
+from discreet.core import ESTIMATORS, FIRST, WrongKind, one_of, shown
+from discreet.data import PublicFacts
+from discreet.models import (
     BadRecipe,
     BadSettingText,
+    Estimator,
     NoPurpose,
     SetForAll,
     SettingsMissing,
     UnknownSetting,
 )
-from discreet.models.estimator import Estimator
 from discreet.papers import PAPER_NAMES, paper_at
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy import Guarantee
 
 
 class _Registry(Mapping[str, type[Estimator]]):

@@ -13,10 +13,15 @@ from discreet.audit.errors import NotNumbers
 from discreet.audit.findings import Finding
 from discreet.audit.games.playing import Plan, play
 from discreet.audit.games.scores import LearnedScore, Truth, aligned
-from discreet.core.arrays import Floats
-from discreet.core.checks import failure_probability, integer, non_negative, within
-from discreet.core.errors import OutOfRange
-from discreet.core.randomness import experiment_generator
+from discreet.core import (
+    Floats,
+    OutOfRange,
+    experiment_generator,
+    failure_probability,
+    integer,
+    non_negative,
+    within,
+)
 
 # A fifth of the games trains the score, and a tenth sets the thresholds for guessing.
 _TO_LEARN, _TO_CUT = 5, 10

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, final
 
 from discreet.audit.errors import NotAnAudit
-from discreet.core.files import write_whole
+from discreet.core import write_whole
 
 NOT_REFUTED, REFUTED = "not refuted", "refuted"
 # Costs are computed in double precision.

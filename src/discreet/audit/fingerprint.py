@@ -30,9 +30,9 @@ from discreet.audit.white_box.recording import (
     Recorder,
 )
 from discreet.audit.white_box.structure import ask
-from discreet.core.randomness import PrivacyRandom
-from discreet.models.estimator import Estimator
-from discreet.privacy.session import ReleaseEntry
+from discreet.core import PrivacyRandom
+from discreet.models import Estimator
+from discreet.privacy import ReleaseEntry
 
 _SEED = 37
 _LETTERS = 16

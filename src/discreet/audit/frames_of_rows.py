@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.data.interactions import Interactions
-from discreet.data.reading.readers import from_frame
-from discreet.data.schema import Schema
+from discreet.data import Interactions, Schema, from_frame
 
 _NAMES = ("user", "item", "rating", "time")
 _BATCH = 2

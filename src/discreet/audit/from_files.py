@@ -23,21 +23,21 @@ from discreet.audit.errors import StrayError
 from discreet.audit.findings import ExactSearch, Finding
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Named, Player, Recorder
+from discreet.core import PrivacyRandom, silent
 from discreet.core.checks import DiscreetError
-from discreet.core.progress import silent
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.inputs import open_data
-from discreet.data.interactions import Interactions
-from discreet.data.schema import Schema
-from discreet.data.vocabulary import Vocabulary
+from discreet.data import Interactions, Schema, Vocabulary, open_data
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
-from discreet.models.baselines.als import Als
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
-from discreet.models.popularity import Popularity
-from discreet.models.private_catalog import PrivateCatalog, PrivateFacts, PrivateScale, whole_promise
-from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.models import (
+    Als,
+    Estimator,
+    FittedModel,
+    Popularity,
+    PrivateCatalog,
+    PrivateFacts,
+    PrivateScale,
+    whole_promise,
+)
+from discreet.privacy import Guarantee, Ledger, Neighbors, Trust, Unit
 
 #: User, item, rating and time, as written in the file.
 Line = tuple[str, str, str, str]

@@ -29,11 +29,10 @@ from discreet.audit.synthetic import NearestNeighborAttack, has_synthetic, simil
 from discreet.audit.white_box.noise import ERROR, examine_noise
 from discreet.audit.white_box.recording import Recorder
 from discreet.audit.white_box.structure import examine
-from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
-from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
+from discreet.core import Floats, PrivacyRandom
+from discreet.data import Interactions
+from discreet.models import Estimator
+from discreet.privacy import Guarantee, Neighbors, Trust, Unit
 
 TRANSCRIPT, FILE, SYNTHETIC, REPORT = "transcript", "file", "synthetic", "report"
 VIEWS = (TRANSCRIPT, FILE, SYNTHETIC, REPORT)

@@ -14,11 +14,9 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core import experiment_generator
 from discreet.core.checks import DiscreetError
-from discreet.core.randomness import experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.noise import SharedNoise
@@ -28,16 +26,12 @@ from discreet.federated.protocols.protocol import AGREED, CONFIRM
 from discreet.federated.simulation import split_users
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode
-from discreet.models.biases import Biases
-from discreet.models.estimator import Estimator
-from discreet.models.popularity import Popularity
-from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.models import Biases, Estimator, Popularity, UserFactorization
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
 from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy import Ledger, gaussian_multiplier
 
 #: Three parties, one of which may be missing.
 NOISE = SharedNoise(parties=3, missing=1)

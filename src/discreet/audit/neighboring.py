@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.audit.white_box.recording import NoiseScale
-from discreet.core.randomness import experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import Estimator, recency_of
-from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
+from discreet.core import experiment_generator
+from discreet.data import Interactions, PublicFacts, Vocabulary
+from discreet.models import Estimator, recency_of
+from discreet.privacy import Guarantee, Neighbors, Unit
 
 Row = Mapping[int, float]
 # Ids that sort before and after all others.

@@ -35,16 +35,17 @@ import polars as pl
 from discreet.audit import frames_of_rows
 from discreet.audit.findings import ExactSearch, Finding
 from discreet.core.checks import DiscreetError
-from discreet.data.block_sizes import other_block_sizes
-from discreet.data.errors import EmptyData
-from discreet.data.facts import Duplicates
-from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Columns
-from discreet.data.reading.readers import read
-from discreet.data.schema import Schema
-from discreet.data.vocabulary import Vocabulary
-from discreet.sources.sharding import PieceReader, make_shards
-from discreet.sources.shards import open_shards
+from discreet.data import (
+    Columns,
+    Duplicates,
+    EmptyData,
+    Interactions,
+    Schema,
+    Vocabulary,
+    other_block_sizes,
+    read,
+)
+from discreet.sources import PieceReader, make_shards, open_shards
 
 #: IDs that no other user has.
 STRANGERS = ("zoe", "yan", "xia", "wim", "vic")

@@ -10,10 +10,8 @@ import numpy as np
 
 from discreet.audit.findings import Finding
 from discreet.audit.games.scores import Truth
-from discreet.core.arrays import Floats
-from discreet.core.files import write_whole
-from discreet.report.charts import Axis, ChartLine, Point, line_chart
-from discreet.report.pages import Html, element, page, table
+from discreet.core import Floats, write_whole
+from discreet.report import Axis, ChartLine, Html, Point, element, line_chart, page, table
 
 # The probability that the band misses the true curve somewhere.
 _ERROR = 0.01

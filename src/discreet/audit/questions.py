@@ -32,8 +32,8 @@ from discreet.audit.hostile_questions import ITEMS, NOISE, HostileQuestion, fact
 from discreet.audit.neighboring import neighboring
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Player, Recorder
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
+from discreet.core import PrivacyRandom
+from discreet.data import Interactions
 from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
@@ -41,9 +41,8 @@ from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import Protocol, names_digest
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, encode
-from discreet.models.estimator import Estimator, statistics_of
-from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.models import Estimator, statistics_of
+from discreet.privacy import Ledger, gaussian_epsilon, gaussian_multiplier
 
 QUESTIONS = "questions"
 _AUDITED, *_OTHERS = _MEMBERS = ("audited", "second", "third")

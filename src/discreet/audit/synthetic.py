@@ -15,12 +15,10 @@ import numpy as np
 from discreet.audit.canaries.planting import Canaries, Game
 from discreet.audit.games.scores import Truth
 from discreet.audit.neighboring import Row, SyntheticSpec, Timing
-from discreet.core.arrays import Floats
+from discreet.core import Floats, PrivacyRandom
 from discreet.core.exports import sp
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
+from discreet.data import Interactions
+from discreet.models import Estimator, FittedModel
 from discreet.synthesis.making import synthesize
 
 #: The setting of models that can be synthesized.

@@ -31,7 +31,8 @@ from discreet.cli.verbs import (
     part_overview,
     place,
 )
-from discreet.core.checks import DiscreetError, suggestion
+from discreet.core import suggestion
+from discreet.core.checks import DiscreetError
 
 # The exit code that shells use for a program that wrote into a closed pipe, and that of wrong arguments.
 _UNREAD, _USAGE = 141, 2

@@ -13,8 +13,7 @@ from discreet.cli.errors import FittedModelGiven, OptionMissing, UnsupportedByMo
 from discreet.cli.options.declared import Delta, Epsilon
 from discreet.cli.options.parsing import listed
 from discreet.cli.output.printing import Output
-from discreet.core.checks import one_of
-from discreet.core.errors import FileExists
+from discreet.core import FileExists, one_of
 
 # Error probability of one attack's bound. A result also needs a fresh run at a tenth of it. So in a hundred
 # audits of sound guarantees, the probability that any is called refuted is below 1 in 1,000.

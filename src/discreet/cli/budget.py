@@ -22,7 +22,7 @@ from discreet.cli.errors import (
 from discreet.cli.options.declared import AnyEpsilon, Force
 from discreet.cli.options.parsing import checked_name, group
 from discreet.cli.output.printing import Output, remark, show, table_of, write
-from discreet.core.checks import one_of, positive_finite
+from discreet.core import one_of, positive_finite
 
 Name = Annotated[str | None, typer.Option("--name", help="The dataset to show, or to set a budget for.")]
 LedgerFile = Annotated[Path, typer.Argument(help="A ledger file.")]

@@ -18,9 +18,8 @@ from discreet.cli.options.declared import Data, Epsilon, Force, Reading
 from discreet.cli.options.parsing import parse_scale, read_items
 from discreet.cli.output.printing import Output
 from discreet.collect.errors import InteractionsNeedHiding
-from discreet.core.checks import DiscreetError, integer, one_of
-from discreet.core.errors import OutOfRange
-from discreet.core.files import begun_path, refuse_output, write_whole
+from discreet.core import OutOfRange, begun_path, integer, one_of, refuse_output, write_whole
+from discreet.core.checks import DiscreetError
 
 Scale = tuple[float | None, float | None, float | None]
 ONE_BIT = "one-bit"

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from discreet.cli.errors import OptionMissing
 from discreet.cli.output.printing import Output, show, write
-from discreet.core.checks import one_of, suggestion, visible
+from discreet.core import one_of, suggestion
+from discreet.core.checks import visible
 from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, Advice, advise
 
 _MOST_PEOPLE, _MOST_PARTIES = 10**11, 1000

@@ -12,7 +12,7 @@ from discreet.cli.errors import OptionNeeds
 from discreet.cli.options.declared import Columns, Force, ModelFile, Reading, plan_of
 from discreet.cli.options.parsing import checked_name, parse_columns
 from discreet.cli.output.printing import Output, remark_on_conditions
-from discreet.core.progress import terminal_progress
+from discreet.core import terminal_progress
 
 
 def shard(

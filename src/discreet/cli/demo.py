@@ -9,7 +9,7 @@ from rich.table import Table
 from discreet.cli import lib
 from discreet.cli.output.printing import Output, answering
 from discreet.cli.output.terminal import Terminal
-from discreet.report.label import label_table
+from discreet.report import label_table
 
 
 def demo() -> Output:

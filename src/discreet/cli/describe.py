@@ -13,8 +13,7 @@ from discreet.cli import lib
 from discreet.cli.options.declared import Columns, Force, TextFile, reading_label, rule_for_duplicates
 from discreet.cli.options.parsing import command_line, parse_columns
 from discreet.cli.output.printing import Output, show, show_next, table_of
-from discreet.core.errors import FileExists
-from discreet.core.progress import shown_while
+from discreet.core import FileExists, shown_while
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from typing import Any
 import discreet
 from discreet.cli.messages import TEMPLATES, CommandLine
 from discreet.cli.output.printing import Output, table_of, write
-from discreet.core.checks import one_of
+from discreet.core import one_of
 from discreet.core.errors import DiscreetError
 
 

@@ -41,11 +41,9 @@ from discreet.cli.output.printing import (
     table_of,
 )
 from discreet.cli.output.tables import price
-from discreet.core.errors import without_password
-from discreet.core.files import name_aside, write_whole
-from discreet.core.progress import terminal_progress
+from discreet.core import name_aside, terminal_progress, without_password, write_whole
 from discreet.papers import titled
-from discreet.report.guarantee_wording import condition_text
+from discreet.report import condition_text
 
 
 def evaluate(

@@ -32,8 +32,7 @@ from discreet.cli.options.declared import (
 )
 from discreet.cli.options.parsing import checked_name, listed, parse_columns, parse_scale, read_items
 from discreet.cli.output.printing import Output, remark, remark_on_delta, show, table_of
-from discreet.core.files import write_whole
-from discreet.core.progress import terminal_progress
+from discreet.core import terminal_progress, write_whole
 
 Protocol = Annotated[
     str,

@@ -28,7 +28,7 @@ from discreet.cli.options.declared import (
 )
 from discreet.cli.output.printing import Output, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import price, reading_of, reading_table
-from discreet.core.progress import terminal_progress
+from discreet.core import terminal_progress
 
 # After this many half-lives, an eighth is left.
 _FADED = 3

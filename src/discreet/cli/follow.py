@@ -33,8 +33,7 @@ from discreet.cli.options.declared import (
 from discreet.cli.options.parsing import group, parse_columns, parse_scale, read_items
 from discreet.cli.output.printing import Output, table_of
 from discreet.cli.output.tables import traces_table
-from discreet.core.files import write_whole
-from discreet.core.progress import terminal_progress
+from discreet.core import terminal_progress, write_whole
 
 # The kind of the page, by which the command recognizes its own pages.
 _PAGE = "followed year"

@@ -35,28 +35,48 @@ if TYPE_CHECKING:
     from discreet.collect.invitations import code_name, key_of, new_code
     from discreet.collect.opening import KIND as CAMPAIGN_KIND
     from discreet.collect.opening import AnyCampaign, is_campaign, open_campaign
+    from discreet.data import (
+        CHOSEN,
+        CHOSEN_SCALE,
+        DATASETS,
+        N_ITEMS,
+        QUERY,
+        SCALE,
+        Choice,
+        EmptyData,
+        Interactions,
+        PublicFacts,
+        RolesMissing,
+        Schema,
+        SplitPlan,
+        TableSource,
+        UserHistory,
+        Vocabulary,
+        Wishes,
+        absent_part,
+        declared_in,
+        epoch_seconds,
+        files_of,
+        folder_of,
+        is_there,
+        label_path,
+        open_data,
+        overridden,
+        parse_split,
+        read_declared,
+        read_history,
+        read_id_list,
+        read_public_table,
+        read_rows,
+        schema_of,
+        seconds_of,
+        tables_at,
+        warn_of,
+        what_is_read,
+    )
+    from discreet.data import fits as fits_schema
+    from discreet.data import read as read_ratings
     from discreet.data.datasets import catalog
-    from discreet.data.datasets.known import DATASETS
-    from discreet.data.epochs import epoch_seconds, seconds_of
-    from discreet.data.errors import EmptyData, RolesMissing
-    from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, QUERY, SCALE, PublicFacts
-    from discreet.data.guessing import Wishes
-    from discreet.data.guessing_types import schema_of
-    from discreet.data.histories import read_history
-    from discreet.data.id_lists import read_declared, read_id_list
-    from discreet.data.inputs import UserHistory, files_of, folder_of, open_data
-    from discreet.data.interactions import Interactions
-    from discreet.data.item_tables import read_public_table
-    from discreet.data.reading.cells import absent_part, warn_of
-    from discreet.data.reading.readers import declared_in, overridden, what_is_read
-    from discreet.data.reading.readers import read as read_ratings
-    from discreet.data.reading.tables import TableSource, is_there, read_rows, tables_at
-    from discreet.data.reading.tables import fits as fits_schema
-    from discreet.data.roles import Choice
-    from discreet.data.schema import Schema
-    from discreet.data.splits import SplitPlan, parse_split
-    from discreet.data.synthetic_labels import label_path
-    from discreet.data.vocabulary import Vocabulary
     from discreet.demo import METRICS as DEMO_METRICS
     from discreet.demo import Tour
     from discreet.dossier.documents import FACTS as FACTS_FILE
@@ -131,18 +151,39 @@ if TYPE_CHECKING:
         parse_fields,
         parse_settings,
     )
-    from discreet.models import signatures
-    from discreet.models.answers import FIRST as FIRST_PLACES
-    from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, usual_share
-    from discreet.models.errors import NoFactorsFound
-    from discreet.models.estimator import Estimator, month_of, refuse_timeless
-    from discreet.models.fitted import FittedModel
-    from discreet.models.items import PublicColumns, beside_chosen, moved, read_columns, read_table
-    from discreet.models.lists import Wanted
-    from discreet.models.private_catalog import PrivateFacts, whole_events, whole_promise
-    from discreet.models.scorers.one_bit import binary_ratings, public_threshold
-    from discreet.models.signatures import public_key, signed_sentence, signer
-    from discreet.models.storage import is_model, load, packed, read_label, refuse_model
+    from discreet.models import FIRST as FIRST_PLACES
+    from discreet.models import (
+        Estimator,
+        Explanation,
+        FittedModel,
+        ListedItem,
+        Listing,
+        NoFactorsFound,
+        PrivateFacts,
+        PublicColumns,
+        SimilarItem,
+        Wanted,
+        beside_chosen,
+        binary_ratings,
+        is_model,
+        load,
+        month_of,
+        moved,
+        public_key,
+        public_threshold,
+        read_columns,
+        read_label,
+        read_table,
+        refuse_model,
+        refuse_timeless,
+        signatures,
+        signed_sentence,
+        signer,
+        usual_share,
+        whole_events,
+        whole_promise,
+    )
+    from discreet.models.storage import packed
     from discreet.papers import PAPERS, titled
     from discreet.papers.bounds import Bound, PublicSizes, theories
     from discreet.papers.mixture.private_gradients import GradientServer
@@ -156,38 +197,55 @@ if TYPE_CHECKING:
     )
     from discreet.planning.curves import METRICS as PLAN_METRICS
     from discreet.planning.schedules import plan, schedule
-    from discreet.privacy.guarantee import (
+    from discreet.privacy import (
         LARGE_DELTA,
+        USUAL_DELTA,
         Assumption,
+        Balance,
         Basis,
+        Budget,
         Fact,
         Guarantee,
         Kind,
+        Ledger,
+        PaidRelease,
+        Period,
         assumptions_of,
+        releasing,
+        spending_in,
     )
-    from discreet.privacy.ledger.balance import Balance
-    from discreet.privacy.ledger.ledger import Account, Frame, Ledger, report_json, spending_in
-    from discreet.privacy.ledger.records import USUAL_DELTA, Amount, Budget, Period
-    from discreet.privacy.ledger.release import PaidRelease, releasing
+    from discreet.privacy.ledger.ledger import Account, Frame, report_json
+    from discreet.privacy.ledger.records import Amount
     from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
     from discreet.privacy.mechanisms.local import rating_mechanism
-    from discreet.report.guarantee_wording import SCORES_NOT_COVERED, condition_names, condition_text
-    from discreet.report.label import MORE as OFFICER_TITLE
-    from discreet.report.label import PAGE as LABEL_PAGE
-    from discreet.report.label import (
+    from discreet.report import MORE as OFFICER_TITLE
+    from discreet.report import PAGE as LABEL_PAGE
+    from discreet.report import (
         RELEASES,
+        SCORES_NOT_COVERED,
         Known,
+        Odds,
         by_origin,
+        condition_names,
+        condition_text,
+        element,
+        facts_table,
+        is_page,
         label_html,
         label_markdown,
         label_table,
+        listed_releases,
+        meter,
+        odds_bar,
+        officer_rows,
+        percent,
+        posterior,
+        refuse_page,
         used_rows,
+        write_page,
     )
-    from discreet.report.odds import Odds, odds_bar, percent, posterior
-    from discreet.report.officer import listed_releases, officer_rows
-    from discreet.report.pages import element, facts_table, is_page, meter, refuse_page, write_page
-    from discreet.report.pages import page as whole_page
-    from discreet.report.pages import table as html_table
+    from discreet.report import page as whole_page
+    from discreet.report import table as html_table
     from discreet.reproduce import Verdict, claims_of, paper_called, paper_page, papers_pages, reproduce
     from discreet.reproduce import names as paper_names
     from discreet.reproduce.page import count as count_verdicts
@@ -209,14 +267,22 @@ if TYPE_CHECKING:
         copy_store,
         open_store,
     )
-    from discreet.sources import duckdb_export, spark
-    from discreet.sources.cluster import connected, on_cluster
-    from discreet.sources.lists import write_lists as write_shard_lists
-    from discreet.sources.sharding import PieceReader, as_texts, make_shards
-    from discreet.sources.shards import ShardFolder, is_shard_folder, open_shards
-    from discreet.sources.spark import on_spark
-    from discreet.sources.spark import session as spark_session
-    from discreet.statistics.data_source import DataSource
+    from discreet.sources import (
+        PieceReader,
+        ShardFolder,
+        as_texts,
+        connected,
+        duckdb_export,
+        is_shard_folder,
+        make_shards,
+        on_cluster,
+        on_spark,
+        open_shards,
+        spark,
+    )
+    from discreet.sources import session as spark_session
+    from discreet.sources import write_lists as write_shard_lists
+    from discreet.statistics import DataSource
     from discreet.synthesis.labels import (
         UNSIGNED,
         is_synthetic,

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 
 import typer
 
-from discreet.core.errors import Dialect, DiscreetError, WrongKind, message
+from discreet.core import Dialect, WrongKind, message
+from discreet.core.errors import DiscreetError
 
 # Options whose names differ from the arguments in Python.
 _OPTIONS = {

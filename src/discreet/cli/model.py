@@ -25,9 +25,8 @@ from discreet.cli.errors import (
 from discreet.cli.options.declared import Data, Force, ForceFolder, Measuring, ModelFile, Reading
 from discreet.cli.options.parsing import parse_columns
 from discreet.cli.output.printing import Output, remark, show, table_of, write
+from discreet.core import refuse_output, without_password, write_whole
 from discreet.core.checks import visible
-from discreet.core.errors import without_password
-from discreet.core.files import refuse_output, write_whole
 
 
 def label(

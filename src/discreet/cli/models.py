@@ -16,8 +16,7 @@ from discreet.cli.errors import WrongForm
 from discreet.cli.messages import usage_error
 from discreet.cli.options.parsing import complete_dataset
 from discreet.cli.output.printing import Output, show
-from discreet.core.progress import terminal_progress
-from discreet.core.registry import ESTIMATORS, FIRST
+from discreet.core import ESTIMATORS, FIRST, terminal_progress
 
 Row = dict[str, str | None]
 

@@ -19,8 +19,7 @@ from discreet.cli.errors import OptionMissing, WrongForm
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import Output, emit, remark, show
 from discreet.cli.output.terminal import plain_console
-from discreet.core.checks import one_of
-from discreet.core.files import write_whole
+from discreet.core import one_of, write_whole
 from discreet.papers import PAPERS
 
 

@@ -27,9 +27,8 @@ from discreet.cli.errors import (
 from discreet.cli.options.declared import Columns, Force, HowMany, ModelFile, On, Titles, reading_label
 from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.output.printing import Output, show
-from discreet.core.checks import DiscreetError, integer
-from discreet.core.files import refuse_output, write_whole
-from discreet.core.progress import shown_while, terminal_progress
+from discreet.core import integer, refuse_output, shown_while, terminal_progress, write_whole
+from discreet.core.checks import DiscreetError
 
 if TYPE_CHECKING:
     import polars as pl

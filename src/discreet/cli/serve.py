@@ -12,8 +12,8 @@ import typer
 from discreet.cli import lib
 from discreet.cli.errors import NotServable, OptionDoesNotApply, OptionNeeds
 from discreet.cli.output.printing import remark
-from discreet.core.checks import ParameterError, integer, non_negative, positive_finite
-from discreet.core.errors import FileUnreadable, NoSuchFile
+from discreet.core import FileUnreadable, NoSuchFile, integer, non_negative, positive_finite
+from discreet.core.checks import ParameterError
 
 
 def serve(

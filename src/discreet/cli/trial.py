@@ -10,8 +10,7 @@ from discreet.cli import lib
 from discreet.cli.options.declared import Data, Epsilon, Force, Reading
 from discreet.cli.options.parsing import command_line
 from discreet.cli.output.printing import Output, remark, show_next
-from discreet.core.errors import without_password
-from discreet.core.progress import terminal_progress
+from discreet.core import terminal_progress, without_password
 
 
 def trial(

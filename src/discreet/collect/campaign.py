@@ -24,10 +24,10 @@ from discreet.collect.mechanisms import (
     mechanism_to_json,
     unit_of,
 )
-from discreet.core.checks import ParameterError, integer, require
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind, assumptions_of
+from discreet.core import integer, require
+from discreet.core.checks import ParameterError
+from discreet.data import PublicFacts, Vocabulary
+from discreet.privacy import Assumption, Fact, Guarantee, Kind, assumptions_of
 
 FORMAT = "discreet-campaign"
 VERSION, VERSIONS = 2, (1, 2)

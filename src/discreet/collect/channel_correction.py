@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.collect.estimate import Collected
-from discreet.core.arrays import Floats, Rows
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Rows
+from discreet.data import Interactions
 from discreet.privacy.mechanisms.cells import CellMechanism
-from discreet.solvers.channel_fit import SPREAD
-from discreet.solvers.empirical_bayes import shrink
+from discreet.solvers import SPREAD, shrink
 
 _ENTRIES = 1 << 18
 # Rates are clipped to this fraction of the average rate from below, and to the second number from above.

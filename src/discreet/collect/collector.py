@@ -22,10 +22,8 @@ from discreet.collect.estimate import Collected
 from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, read
 from discreet.collect.mechanisms import decode
 from discreet.collect.wire import ReportRefusal, ReportRefused
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, integer
+from discreet.data import Interactions, Vocabulary
 
 _MOST_SENDERS = 1 << 24
 

@@ -18,13 +18,10 @@ from discreet.collect.estimate import Collected
 from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, Items, write
 from discreet.collect.mechanisms import encode
 from discreet.collect.wire import SENDER_BYTES
-from discreet.core.arrays import Floats
-from discreet.core.checks import DiscreetError, one_of, positive_finite
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.guarantee import Guarantee
+from discreet.core import Floats, PrivacyRandom, one_of, positive_finite
+from discreet.core.checks import DiscreetError
+from discreet.data import Interactions, Vocabulary
+from discreet.privacy import Guarantee, times_up
 from discreet.privacy.mechanisms.cells import CellMechanism, pretending_cells
 from discreet.privacy.sampling.draws import recorded, uniform_below
 

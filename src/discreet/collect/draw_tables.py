@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from discreet.collect.errors import BadTables, NoSamplingTable
 from discreet.collect.mechanisms import RatingMechanism
-from discreet.core.arrays import Floats
-from discreet.core.checks import require
+from discreet.core import Floats, require
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.channel import WORDS
 from discreet.privacy.mechanisms.grid import GridMechanism

@@ -11,14 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.collect.mechanisms import OpenCells, RatingMechanism, encode
-from discreet.core.arrays import Floats
-from discreet.core.checks import failure_probability, finite, integer, non_negative, require
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, PrivacyRandom, failure_probability, finite, integer, non_negative, require
+from discreet.data import Interactions, PublicFacts
 from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.local import mechanism_name
-from discreet.solvers.channel_fit import SPREAD, Response, respond
+from discreet.solvers import SPREAD, Response, respond
 
 # A continuous scale, or one of very many steps, is approximated by this many ratings.
 _LEVELS = 129

@@ -23,19 +23,24 @@ from discreet.collect.campaign import DEVICES, WrittenCampaign
 from discreet.collect.device import ItemId, Turn, limit, rated_items
 from discreet.collect.errors import AnsweredRound, DifferentCampaign, RoundsCostMore
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
-from discreet.core.arrays import Floats, Indices, Rows, residuals
-from discreet.core.checks import finite, integer, within
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.accounting.rounding import round_down
-from discreet.privacy.guarantee import PARTICIPATION, Guarantee, Unit, assumptions_of
+from discreet.core import (
+    Floats,
+    Indices,
+    PrivacyRandom,
+    Rows,
+    experiment_generator,
+    finite,
+    integer,
+    residuals,
+    within,
+)
+from discreet.data import Interactions, PublicFacts, Vocabulary
+from discreet.privacy import PARTICIPATION, Guarantee, Unit, assumptions_of, round_down
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.sampling.draws import uniform_below
-from discreet.solvers.als import solve_rows
+from discreet.solvers import solve_rows
 
 PROOF = "proofs/private_gradients.md"
 _FORMAT, _VERSION = "discreet-gradient-rounds", 1

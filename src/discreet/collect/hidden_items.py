@@ -34,11 +34,9 @@ from discreet.collect.campaign import (
 from discreet.collect.draw_tables import cell_draws, check_draws
 from discreet.collect.mechanisms import OpenCells
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
-from discreet.core.checks import integer, positive_finite, require
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.guarantee import PARTICIPATION, Guarantee, Unit, assumptions_of
+from discreet.core import integer, positive_finite, require
+from discreet.data import PublicFacts, Vocabulary
+from discreet.privacy import PARTICIPATION, Guarantee, Unit, assumptions_of, times_up
 from discreet.privacy.mechanisms.cells import MOST_LEVELS, POINTS, CellMechanism, HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.local import (
     CELL_MECHANISMS,
@@ -47,7 +45,7 @@ from discreet.privacy.mechanisms.local import (
     mechanism_from,
     mechanism_name,
 )
-from discreet.report.guarantee_wording import user_who_answers
+from discreet.report import user_who_answers
 
 PROOF = "proofs/local_nuclear.md"
 _MAGIC = b"DSCA"

@@ -26,7 +26,7 @@ from discreet.collect.blind_signatures import (
 from discreet.collect.errors import BadInvitation, BadTokenRequest, NotAToken, NotInvited, UnsignedAnswer
 from discreet.collect.opening import AnyCampaign
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
-from discreet.core.checks import require
+from discreet.core import require
 
 #: The header that carries a token with a report.
 HEADER = "x-discreet-token"

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.collect.errors import NoNoise, NotForCampaigns, OutsideOutputs
-from discreet.core.arrays import Floats
-from discreet.core.checks import finite_array
-from discreet.core.randomness import PrivacyRandom
-from discreet.privacy.guarantee import Unit
+from discreet.core import Floats, PrivacyRandom, finite_array
+from discreet.privacy import Unit
 from discreet.privacy.mechanisms.cells import POINTS, CellMechanism, Codes
 from discreet.privacy.mechanisms.channel import Channel
 from discreet.privacy.mechanisms.local import RATING_MECHANISMS, mechanism_from, mechanism_name

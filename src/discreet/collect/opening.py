@@ -8,8 +8,8 @@ from typing import Any
 from discreet.collect.campaign import Campaign, kind_of_record, unpack
 from discreet.collect.gradient_rounds import GradientCampaign, is_gradient_campaign
 from discreet.collect.hidden_items import CatalogCampaign
+from discreet.core import FileUnreadable
 from discreet.core.checks import FileError, ParameterError
-from discreet.core.errors import FileUnreadable
 
 AnyCampaign = Campaign | CatalogCampaign | GradientCampaign
 

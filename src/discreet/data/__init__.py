@@ -1,7 +1,6 @@
 """Read, hold, bound and split ratings; nothing here depends on privacy or models."""
 
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+# Names, with their modules, are in `__init__.pyi`.
+from discreet.core.exports import exported
 
-__all__ = ["Interactions", "PublicFacts", "Vocabulary"]
+__all__, __getattr__, __dir__ = exported(__name__)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import one_of
+from discreet.core import one_of
 from discreet.core.exports import pl, sp
 from discreet.data.block_sizes import block_sizes
 from discreet.data.errors import BadValues, NotDeclared, NotNumeric, OtherNumberOfItems, RepeatedPairs

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import finite
-from discreet.core.errors import WrongKind
+from discreet.core import WrongKind, finite
 
 #: A moment: a date as text, a datetime, an epoch time, or "now".
 Moment = str | float | datetime

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from discreet.core.errors import DataError, DiscreetError, FileError, ParameterError, listed, most_similar
+from discreet.core import listed
+from discreet.core.errors import DataError, DiscreetError, FileError, ParameterError, most_similar
 
 _MOST_TABLES = 5
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypedDict, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import finite, integer, positive_finite, require
+from discreet.core import finite, integer, positive_finite, require
 from discreet.data.errors import DamagedFacts, DeclaredTwice, NoRows, OffDeclaredScale, UnknownArgument
 
 SCALE, N_ITEMS = "scale", "n_items"

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, final
 
-from discreet.core.checks import one_of
+from discreet.core import logger, one_of
 from discreet.core.exports import pl
-from discreet.core.progress import logger
 from discreet.data import errors
 from discreet.data.reading.blocks import beginning, first_lines, packing, plain_name, shown_packing
 from discreet.data.reading.json_lines import read_json_lines

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from discreet.core import logger
 from discreet.core.exports import pl
-from discreet.core.progress import logger
 from discreet.data.errors import DeclaredByLayout, NoColumn, RolesMissing
 from discreet.data.guessing import Wishes, describe, is_year_last, keys_of, with_order
 from discreet.data.reading.blocks import PARQUET, magic

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from discreet.core.errors import without_password
+from discreet.core import without_password
 from discreet.core.exports import pl
 from discreet.data import errors
 from discreet.data.facts import Declarations, refuse_unknown_names

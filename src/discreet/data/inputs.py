@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core import WrongKind
 from discreet.core.checks import DataError
-from discreet.core.errors import WrongKind
 from discreet.data.errors import BadHistory, ColumnsUnused, NoColumn, NoSuchData, OneUserNeeded
 from discreet.data.facts import Declarations, check_scale
 from discreet.data.interactions import Interactions

@@ -11,8 +11,7 @@ from typing import Any, Protocol, Self, TypeVar, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import require
-from discreet.core.errors import WrongKind
+from discreet.core import WrongKind, require
 from discreet.core.exports import sp
 from discreet.data.block_sizes import block_sizes
 from discreet.data.bounding import clip_counts, clip_to_scale, keep_per_user

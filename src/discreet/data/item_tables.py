@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats
 from discreet.data.errors import NoFiles, PublicTableWrong
 from discreet.data.guessing import marked_encoding
 from discreet.data.reading.blocks import MARK, beginning, blocks, shown_packing

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from discreet.core.checks import one_of
-from discreet.core.progress import logger
+from discreet.core import logger, one_of
 from discreet.data.errors import ColumnsReversed, NoColumn, OneColumnTwice, RatingAndWeight, RolesMissing
 from discreet.data.schema import DAY_FIRST, MONTH_FIRST
 

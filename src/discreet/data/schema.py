@@ -16,9 +16,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self, final, get_args
 
-from discreet.core.checks import finite, integer, one_of, positive_finite, require
-from discreet.core.errors import BrokenRule
-from discreet.core.files import write_whole
+from discreet.core import BrokenRule, finite, integer, one_of, positive_finite, require, write_whole
 from discreet.data import errors
 from discreet.data.facts import Duplicates
 

@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.checks import integer, real, require
-from discreet.core.errors import BrokenRule
-from discreet.core.progress import logger
-from discreet.core.randomness import experiment_generator
+from discreet.core import BrokenRule, experiment_generator, integer, logger, real, require
 from discreet.data.encoding import Index
 from discreet.data.epochs import epoch_seconds
 from discreet.data.errors import GivenSplitWrong, SplitNeedsTimes, TooFewToSplit

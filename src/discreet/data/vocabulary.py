@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias, TypeGuard, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.errors import WrongKind
+from discreet.core import WrongKind
 from discreet.core.exports import pl
 from discreet.data.errors import IdsMissing, RepeatedIds, WrongIds
 

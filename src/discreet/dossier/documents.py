@@ -13,18 +13,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from discreet.core import CannotWrite, FileExists, NotOurs, write_folder
 from discreet.core.checks import visible
-from discreet.core.errors import CannotWrite, FileExists, NotOurs
-from discreet.core.files import write_folder
 from discreet.dossier.evidence import Evidence
 from discreet.dossier.facts import MEANINGS
 from discreet.dossier.registry import registry_entry
-from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
-from discreet.report.guarantee_wording import listed_assumptions, number_above, status
-from discreet.report.label import by_origin, program_of
-from discreet.report.odds import odds_picture
-from discreet.report.officer import ERASURE, PERIOD, SIDE_CHANNELS, TUNING, USE, accuracy, bounds, columns
-from discreet.report.pages import element, is_page, page, table
+from discreet.privacy import Basis, Neighbors, Trust, Unit
+from discreet.report import (
+    ERASURE,
+    PERIOD,
+    SIDE_CHANNELS,
+    TUNING,
+    USE,
+    accuracy,
+    bounds,
+    by_origin,
+    columns,
+    element,
+    is_page,
+    listed_assumptions,
+    number_above,
+    odds_picture,
+    page,
+    program_of,
+    status,
+    table,
+)
 
 Answers = list[tuple[str, str]]
 

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, final
 
-from discreet.core.checks import integer
+from discreet.core import integer
 from discreet.dossier.errors import NoReleases, UnknownEntries
 from discreet.dossier.evidence import for_people
-from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy import Guarantee, Ledger, Neighbors, Unit
 from discreet.privacy.ledger.records import Entry
-from discreet.report.guarantee_wording import assumption_text, number_above, under_condition
-from discreet.report.odds import percent, posterior
+from discreet.report import assumption_text, number_above, percent, posterior, under_condition
 
 FORMAT = "discreet-erasure"
 PROOF = "proofs/erasure.md"

@@ -16,16 +16,20 @@ from discreet.audit.last_audits import LastAudit, last_audit, unaudited
 from discreet.core.checks import visible
 from discreet.dossier.errors import NoGuarantee, NoLedgerEntry
 from discreet.dossier.facts import HumanFacts
-from discreet.privacy.accounting.rounding import group_delta, times_up
-from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.report.guarantee_wording import number_above, under_condition
-from discreet.report.label import NOT_AUDITED
-from discreet.report.odds import Odds, percent, posterior
-from discreet.report.officer import listed_releases
+from discreet.privacy import Guarantee, Unit, group_delta, times_up
+from discreet.report import (
+    NOT_AUDITED,
+    Odds,
+    listed_releases,
+    number_above,
+    percent,
+    posterior,
+    under_condition,
+)
 from discreet.synthesis.labels import DRAWN_FROM
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger.ledger import Ledger
+    from discreet.privacy import Ledger
 
 
 @final

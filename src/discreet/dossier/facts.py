@@ -12,8 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Self, final
 
-from discreet.core.checks import one_of
-from discreet.core.errors import FileUnreadable
+from discreet.core import FileUnreadable, one_of
 from discreet.dossier.errors import BadFact, UnknownFact
 
 #: Sectors that the registry of deployments knows.

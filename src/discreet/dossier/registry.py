@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from discreet.core import first_bytes
 from discreet.core.checks import visible
-from discreet.core.files import first_bytes
 from discreet.core.yaml_text import yaml_text
 from discreet.dossier.errors import NoGuarantee
 from discreet.dossier.facts import HumanFacts
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.report.guarantee_wording import listed_assumptions, number_above
+from discreet.privacy import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.report import listed_assumptions, number_above
 
 #: The name of such a file in messages.
 ENTRY = "registry entry"

@@ -7,22 +7,28 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, final
 
+from discreet.core import ESTIMATORS, FrameKind, kind_of, to_frame
 from discreet.core.checks import ParameterError
-from discreet.core.frames import FrameKind, kind_of, to_frame
-from discreet.core.registry import ESTIMATORS
-from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
-from discreet.data.inputs import accept, refuse_declared
-from discreet.data.interactions import Interactions
-from discreet.data.item_tables import item_words
-from discreet.data.roles import Choice
-from discreet.data.splits import Split, SplitPlan, parse_split
+from discreet.data import (
+    Choice,
+    DeclaredFacts,
+    Duplicates,
+    Interactions,
+    Split,
+    SplitPlan,
+    accept,
+    item_words,
+    parse_split,
+    refuse_declared,
+    refuse_unknown_names,
+)
 from discreet.evaluation.errors import NothingGiven
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import NUMBERS, Evaluation, KeptEvaluations, digest, key_of, scores_table
 from discreet.evaluation.scoring import check_estimators, refuse_meaningless, usual_metrics, usual_split
-from discreet.models.estimator import Estimator
-from discreet.report.pages import TableView
+from discreet.models import Estimator
+from discreet.report import TableView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,11 +10,8 @@ from typing import Annotated, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.data.bounding import hash_ids, mix
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.splits import Split, SplitPlan
+from discreet.core import Floats
+from discreet.data import Interactions, PublicFacts, Split, SplitPlan, hash_ids, mix
 from discreet.evaluation.errors import MetricDoesNotFit, NothingHeldOut, SplitNeedsMemory
 from discreet.evaluation.list_scores import person_scores, ranks_of
 from discreet.evaluation.metrics import (
@@ -27,11 +24,14 @@ from discreet.evaluation.metrics import (
 )
 from discreet.evaluation.private import OneEach
 from discreet.evaluation.scoring import takes_binary
-from discreet.statistics.data_source import DataSource, Hiding
-from discreet.statistics.domain import FARTHEST, Held, Number
-from discreet.statistics.statistic import (
+from discreet.statistics import (
+    FARTHEST,
     VECTOR_STEPS,
     Block,
+    DataSource,
+    Held,
+    Hiding,
+    Number,
     Part,
     Statistic,
     Steps,

@@ -9,11 +9,8 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from discreet.core.arrays import Indices
-from discreet.core.errors import UnknownChoice
-from discreet.data.interactions import Interactions
-from discreet.data.item_tables import item_frame, words_of
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Indices, UnknownChoice
+from discreet.data import Interactions, Vocabulary, item_frame, words_of
 from discreet.evaluation.errors import GroupsNeedTable
 from discreet.evaluation.metrics import Flags, Metric, Predictor
 from discreet.evaluation.results import GroupRun

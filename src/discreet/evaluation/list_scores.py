@@ -8,11 +8,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import integer
-from discreet.core.randomness import experiment_generator
-from discreet.data.encoding import cells_of_rows
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Indices, Singles, experiment_generator, integer
+from discreet.data import Interactions, cells_of_rows
 from discreet.evaluation import ranking_metrics as ranking
 from discreet.evaluation.errors import ModelBroken, NothingToRank, TooFewToSample
 from discreet.evaluation.metrics import (
@@ -27,7 +24,7 @@ from discreet.evaluation.metrics import (
 )
 from discreet.evaluation.ranking_metrics import Ranks
 from discreet.evaluation.shown_metrics import ListContext
-from discreet.models.lists import listable
+from discreet.models import listable
 
 # Users per group: it bounds memory, and as a constant it keeps draws repeatable.
 _GROUP = 1 << 16

@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core import METRIC_EXAMPLES, METRICS, Floats, Indices, Singles
 from discreet.core.checks import most_similar
-from discreet.core.registry import METRIC_EXAMPLES, METRICS
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions
 from discreet.evaluation.errors import (
     MetricDoesNotFit,
     ModelBroken,

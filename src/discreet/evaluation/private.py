@@ -18,17 +18,28 @@ from typing import Annotated, Any, Unpack, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import positive_finite, within
-from discreet.core.progress import Progress, silent
-from discreet.core.randomness import PrivacyRandom
-from discreet.core.registry import PRIVATE_METRIC_EXAMPLES
-from discreet.data.bounding import keep_per_user
-from discreet.data.facts import Declarations, Duplicates, PublicFacts, refuse_unknown_names
-from discreet.data.inputs import accept, refuse_columns, refuse_declared
-from discreet.data.interactions import Interactions
-from discreet.data.roles import Choice
-from discreet.data.splits import Split
+from discreet.core import (
+    PRIVATE_METRIC_EXAMPLES,
+    Floats,
+    PrivacyRandom,
+    Progress,
+    positive_finite,
+    silent,
+    within,
+)
+from discreet.data import (
+    Choice,
+    Declarations,
+    Duplicates,
+    Interactions,
+    PublicFacts,
+    Split,
+    accept,
+    keep_per_user,
+    refuse_columns,
+    refuse_declared,
+    refuse_unknown_names,
+)
 from discreet.evaluation import ranking_metrics as ranking
 from discreet.evaluation.errors import (
     BudgetsDiffer,
@@ -44,37 +55,38 @@ from discreet.evaluation.list_scores import person_scores
 from discreet.evaluation.metrics import ListMetric, Metric, Predictor
 from discreet.evaluation.ranking_metrics import Ranks
 from discreet.evaluation.scoring import refuse_meaningless
-from discreet.models.estimator import Estimator, check_budget
-from discreet.models.fitted import FittedModel
-from discreet.models.lists import listable
-from discreet.privacy.accounting.gaussian import gaussian_epsilon
-from discreet.privacy.certificate import certificate
-from discreet.privacy.guarantee import (
+from discreet.models import Estimator, FittedModel, check_budget, listable
+from discreet.privacy import (
     Assumption,
     Basis,
     Fact,
     Guarantee,
     Kind,
+    Ledger,
     Neighbors,
+    Session,
     Trust,
     Unit,
     assumptions_of,
+    gaussian_epsilon,
+    spending_in,
     weaker_basis,
 )
-from discreet.privacy.ledger.ledger import Ledger, spending_in
+from discreet.privacy import share as exact
+from discreet.privacy.certificate import certificate
 from discreet.privacy.mechanisms.additive import Gaussian, gaussian_event, planned_noise
-from discreet.privacy.session import Session
-from discreet.privacy.session import share as exact
-from discreet.report.pages import TableView
-from discreet.statistics.data_source import DataSource, KnownPart, open_source
-from discreet.statistics.domain import Held
-from discreet.statistics.statistic import (
+from discreet.report import TableView
+from discreet.statistics import (
     VECTOR_BITS,
     Block,
+    DataSource,
+    Held,
+    KnownPart,
     Part,
     Statistic,
     Steps,
     as_fixed_point,
+    open_source,
     to_fixed_point,
 )
 

@@ -14,15 +14,18 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from discreet.core.checks import integer
-from discreet.core.frames import kind_of
-from discreet.core.progress import Progress, silent
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
-from discreet.data.inputs import refuse_declared
-from discreet.data.interactions import Interactions
-from discreet.data.roles import Choice
-from discreet.data.splits import Split, SplitPlan, parse_split
+from discreet.core import PrivacyRandom, Progress, experiment_generator, integer, kind_of, silent
+from discreet.data import (
+    Choice,
+    DeclaredFacts,
+    Duplicates,
+    Interactions,
+    Split,
+    SplitPlan,
+    parse_split,
+    refuse_declared,
+    refuse_unknown_names,
+)
 from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, score_source
 from discreet.evaluation.errors import MetricDoesNotFit
 from discreet.evaluation.groups import Grouping, score_groups
@@ -38,12 +41,10 @@ from discreet.evaluation.scoring import (
     usual_metrics,
     usual_split,
 )
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.ledger import Ledger
-from discreet.report.guarantee_wording import SCORES_NOT_COVERED
-from discreet.statistics.data_source import DataSource, Hiding, KnownPart
+from discreet.models import Estimator, FittedModel
+from discreet.privacy import Guarantee, Ledger
+from discreet.report import SCORES_NOT_COVERED
+from discreet.statistics import DataSource, Hiding, KnownPart
 
 
 def evaluate(

@@ -13,8 +13,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Indices, Singles
+from discreet.data import Interactions
 from discreet.evaluation.metrics import ListMetric, ShownMetric
 
 Flags = npt.NDArray[np.bool_]

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import finite_array
+from discreet.core import Floats, finite_array
 from discreet.evaluation.errors import NothingHeldOut, ShapesDiffer, ZeroTruth
 from discreet.evaluation.metrics import RatingMetric
 

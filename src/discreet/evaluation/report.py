@@ -16,29 +16,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.core.checks import one_of
-from discreet.core.errors import UnknownChoice
-from discreet.core.files import refuse_output, write_whole
+from discreet.core import UnknownChoice, one_of, refuse_output, write_whole
 from discreet.evaluation.comparison import shown_names
 from discreet.evaluation.errors import DefinitionsDiffer, NothingGiven
 from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
 from discreet.evaluation.results import GROUP_HEADER, Evaluation, Score, group_rows, spread_text
 from discreet.evaluation.scoring import CHANCE, PREFIX
-from discreet.privacy.guarantee import Neighbors, Trust, Unit
-from discreet.report.charts import (
+from discreet.privacy import Neighbors, Trust, Unit
+from discreet.report import (
     COLORS,
     GRAY,
+    TRUST_WORDS,
+    UNIT_WORDS,
     Axis,
     ChartLine,
+    Html,
     Point,
     axes_for,
+    details,
+    element,
+    facts_table,
+    is_page,
     line_chart,
+    number_above,
+    page,
     panels_for,
     plot_bars,
     plot_lines,
+    table,
 )
-from discreet.report.guarantee_wording import TRUST_WORDS, UNIT_WORDS, number_above
-from discreet.report.pages import Html, details, element, facts_table, is_page, page, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
+from discreet.core import CannotWrite, FrameKind, to_frame
 from discreet.core.checks import DiscreetError
-from discreet.core.errors import CannotWrite
-from discreet.core.frames import FrameKind, to_frame
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions
 from discreet.evaluation.errors import NotAComparison
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.scoring import PREFIX
-from discreet.privacy.guarantee import Guarantee
-from discreet.report.pages import TableView
+from discreet.privacy import Guarantee
+from discreet.report import TableView
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet.core.arrays import Floats, Singles
-from discreet.data.interactions import Interactions
-from discreet.data.item_tables import item_words
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, Singles
+from discreet.data import Interactions, Vocabulary, item_words
 from discreet.evaluation.errors import (
     MetricDoesNotFit,
     NoSharedWords,
@@ -35,8 +33,8 @@ from discreet.evaluation.metrics import (
     refuse_without_table,
 )
 from discreet.evaluation.shown_metrics import ListContext
-from discreet.models.estimator import Estimator
-from discreet.statistics.data_source import DataSource
+from discreet.models import Estimator
+from discreet.statistics import DataSource
 
 _RATINGS_PER_BLOCK = 1 << 18
 

@@ -20,9 +20,8 @@ from typing import final
 import numpy as np
 import scipy.sparse as sp
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.randomness import experiment_generator
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Indices, experiment_generator
+from discreet.data import Interactions
 from discreet.evaluation.metrics import EachListMetric
 
 # Items are compared by so many users at most, drawn with a fixed seed: time and memory stay bounded.

@@ -14,22 +14,38 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import positive_finite
-from discreet.core.progress import Progress, silent, terminal_progress
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.core.registry import ESTIMATORS
-from discreet.data.interactions import Interactions
-from discreet.data.splits import Split, leave_one_out, random_split, time_split
+from discreet.core import (
+    ESTIMATORS,
+    Floats,
+    Indices,
+    PrivacyRandom,
+    Progress,
+    experiment_generator,
+    positive_finite,
+    silent,
+    terminal_progress,
+)
+from discreet.data import Interactions, Split, leave_one_out, random_split, time_split
 from discreet.evaluation.errors import TooFewUsers
 from discreet.evaluation.list_scores import person_scores, ranks_of
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.scoring import predicted_ratings
-from discreet.models.estimator import Estimator
-from discreet.privacy.guarantee import Guarantee
-from discreet.report.charts import Axis, ChartLine, Point, line_chart
-from discreet.report.odds import Odds, percent
-from discreet.report.pages import Html, TableView, details, element, page, table
+from discreet.models import Estimator
+from discreet.privacy import Guarantee
+from discreet.report import (
+    Axis,
+    ChartLine,
+    Html,
+    Odds,
+    Point,
+    TableView,
+    details,
+    element,
+    line_chart,
+    page,
+    percent,
+    table,
+)
 
 METRIC = "hr@10"
 #: A trial needs this many users with a held-out interaction, or its interval is too wide.

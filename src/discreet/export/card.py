@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.core import first_bytes
 from discreet.core.checks import visible
-from discreet.core.files import first_bytes
 from discreet.core.yaml_text import yaml_text
-from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee_wording import listed_assumptions
-from discreet.report.label import ALONE, NOT_AUDITED, Known, label_markdown
+from discreet.privacy import Guarantee
+from discreet.report import ALONE, NOT_AUDITED, Known, label_markdown, listed_assumptions
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.core.checks import one_of
+from discreet.core import filled_folder, one_of
 from discreet.core.exports import pl
-from discreet.core.files import filled_folder
 from discreet.export.vector_stores import (
     CANDIDATES,
     LINKS,
@@ -29,10 +28,10 @@ from discreet.export.vector_stores import (
     write_pgvector,
     write_qdrant,
 )
-from discreet.models.answers import item_matrix
+from discreet.models import item_matrix
 
 if TYPE_CHECKING:
-    from discreet.models.fitted import FittedModel
+    from discreet.models import FittedModel
 
 
 TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "feast", "onnx")

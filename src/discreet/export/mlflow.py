@@ -16,14 +16,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import DiscreetError, integer
-from discreet.core.errors import WrongKind, shown
+from discreet.core import WrongKind, integer, shown
+from discreet.core.checks import DiscreetError
 from discreet.export.vector_stores import library
-from discreet.models.errors import BadHistoryText
-from discreet.models.storage import load
+from discreet.models import BadHistoryText, load
 
 if TYPE_CHECKING:
-    from discreet.models.fitted import FittedModel
+    from discreet.models import FittedModel
 
 _EXTRA = "discreet[mlflow]"
 _FILE, _K, _MOST = "model.discreet", 10, 1000

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.arrays import Indices
-from discreet.core.errors import ExtraMissing
+from discreet.core import ExtraMissing, Indices
 from discreet.export.bundle.parts import VECTORS, ScorePart, int8_vectors, int8_weights, parts_of
-from discreet.models.fitted import FittedModel
-from discreet.models.scorers.ranking import LEAST, LOGISTIC, MOST, PER_UNIT
+from discreet.models import LEAST, LOGISTIC, MOST, PER_UNIT, FittedModel
 
 OPSET, IR_VERSION = 18, 9
 # Numbers of the types that `Cast` takes.

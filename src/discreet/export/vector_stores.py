@@ -15,10 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from discreet.core.arrays import Singles
-from discreet.core.errors import ExtraMissing
+from discreet.core import ExtraMissing, Singles
 from discreet.core.exports import pl
-from discreet.models.errors import (
+from discreet.models import (
     BadStoreName,
     NotOurTable,
     NulInId,
@@ -29,8 +28,8 @@ from discreet.models.errors import (
 )
 
 if TYPE_CHECKING:
-    from discreet.data.vocabulary import Vocabulary
-    from discreet.models.items import PublicColumns
+    from discreet.data import Vocabulary
+    from discreet.models import PublicColumns
 
 # Links of each item, and candidates looked at while it is added: twice the usual, to agree with exact search.
 LINKS, CANDIDATES = 32, 400

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import positive, require
+from discreet.core import positive, require
 from discreet.federated.conditions import ASSUMES, read_facts
 from discreet.federated.errors import ImpossibleSum, SetNotConfirmed, StepWaits, TooFewAnswers
 from discreet.federated.journal import Journal
@@ -28,8 +28,7 @@ from discreet.federated.masks import Words, unmasked
 from discreet.federated.protocols.protocol import CONFIRM, Judge, StepResult, check_arrays, number
 from discreet.federated.transport import Transport
 from discreet.federated.wire import CHAIN, Message, Refusal, Refused, decode, encode, own_place, read_names
-from discreet.privacy.guarantee import Fact
-from discreet.privacy.ledger.chain import Anchor
+from discreet.privacy import Anchor, Fact
 
 # What an answer states next to the noise on its arrays.
 _STATED = frozenset({"epsilon", "delta", "simulated", "question", CHAIN, "key", ASSUMES})

@@ -18,10 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.core.arrays import Indices
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Indices
+from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.federated.errors import BadSalt, ItemsMerged, ItemsNotInUnion, TooManyItems
 
 _LEAST_SALT = 16

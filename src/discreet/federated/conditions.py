@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from discreet.data.facts import PublicFacts
+from discreet.data import PublicFacts
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.privacy.guarantee import Assumption, Fact, Kind, assumptions_of
+from discreet.privacy import Assumption, Fact, Kind, assumptions_of
 
 #: The field of an answer that names the facts.
 ASSUMES = "assumes"

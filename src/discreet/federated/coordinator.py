@@ -16,10 +16,8 @@ from typing import final
 
 import numpy as np
 
-from discreet.core.checks import integer, require
-from discreet.core.progress import Progress, silent
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Progress, integer, require, silent
+from discreet.data import PublicFacts, Vocabulary
 from discreet.federated.asking import Asking, Round, agreed_terms
 from discreet.federated.conditions import UNSTATED, assumptions_at
 from discreet.federated.errors import NoModelFromSum, TooManySteps, UseRunRounds
@@ -28,11 +26,9 @@ from discreet.federated.keeper import Line
 from discreet.federated.protocols.protocol import Exchange, Protocol, StepResult, names_digest
 from discreet.federated.transport import Transport
 from discreet.federated.wire import CHAINS, Message, places_to_field
-from discreet.models.fitted import FittedModel
-from discreet.models.scorers.scorer import Scorer
+from discreet.models import FittedModel, Scorer
+from discreet.privacy import Anchor, Fact
 from discreet.privacy.certificate import certificate
-from discreet.privacy.guarantee import Fact
-from discreet.privacy.ledger.chain import Anchor
 
 _MOST_STEPS = 1000
 

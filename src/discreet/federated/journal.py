@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, final
 
-from discreet.core.sqlite import sync_folder
+from discreet.core import sync_folder
 from discreet.federated.errors import CannotUse, NotAState, StateClosed, StateDamaged, StateInUse
 from discreet.federated.wire import (
     MOST_BYTES,

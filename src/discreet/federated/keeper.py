@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol, final
 
 import numpy as np
 
-from discreet.core.checks import integer, require
+from discreet.core import integer, require
 from discreet.federated import wire
 from discreet.federated.errors import KeeperSilent, KeyNotAccepted, SetNotConfirmed, SumNotRevealed
 from discreet.federated.journal import Journal
@@ -41,7 +41,7 @@ from discreet.federated.wire import (
     read_texts,
     refusal,
 )
-from discreet.privacy.ledger.chain import Anchor
+from discreet.privacy import Anchor
 
 # A sum that no answer can carry need not be made.
 _MOST_WORDS = wire.MOST_BYTES // 8

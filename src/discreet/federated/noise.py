@@ -17,12 +17,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, require
-from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.guarantee import Assumption, Fact, Kind
-from discreet.privacy.noise_shares import ShareUnits
-from discreet.statistics.statistic import PRODUCT_BITS
+from discreet.core import Floats, integer, require
+from discreet.privacy import Assumption, Fact, Kind, ShareUnits, gaussian_epsilon, gaussian_multiplier
+from discreet.statistics import PRODUCT_BITS
 
 Numbers = npt.NDArray[Any]
 #: Every statistic is a whole number of fixed-point units 2^-STEP_BITS (proofs/exact_sums.md).

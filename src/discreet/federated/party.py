@@ -28,11 +28,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.progress import logger
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, PrivacyRandom, logger
+from discreet.data import Interactions, Vocabulary
 from discreet.federated import errors
 from discreet.federated.catalogs import over, places_in
 from discreet.federated.conditions import ASSUMES, named_facts
@@ -56,11 +53,8 @@ from discreet.federated.wire import (
     read_names,
     refusal,
 )
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.errors import OlderCopy
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.chain import Chain, event_digest
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.models import Scorer
+from discreet.privacy import Chain, Guarantee, Ledger, OlderCopy, event_digest
 
 _BEGUN, _KEY, _DRAWING, _FAILED, _DROPPED = "begun", "key", "drawing", "failed", "dropped"
 _NOTHING: Mapping[str, Any] = {}

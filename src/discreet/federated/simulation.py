@@ -9,11 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.core.progress import Progress, silent
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
-from discreet.data.splits import Split, SplitPlan, parse_split
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import PrivacyRandom, Progress, silent
+from discreet.data import Interactions, Split, SplitPlan, Vocabulary, parse_split
 from discreet.evaluation.metrics import parse_metrics
 from discreet.evaluation.results import Score
 from discreet.evaluation.scoring import (
@@ -33,11 +30,10 @@ from discreet.federated.protocols.choosing import Way, simulated_protocol
 from discreet.federated.protocols.printed_dpimf import PrintedUsers
 from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.transport import InProcess
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
+from discreet.models import Estimator, FittedModel
 from discreet.papers.dpimf.estimators import profiles_scorer
-from discreet.privacy.ledger.ledger import Ledger
-from discreet.report.guarantee_wording import SCORES_NOT_COVERED
+from discreet.privacy import Ledger
+from discreet.report import SCORES_NOT_COVERED
 
 _RUN = "simulation"
 

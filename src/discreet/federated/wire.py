@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import DataError
-from discreet.privacy.ledger.chain import Anchor
+from discreet.privacy import Anchor
 
 VERSION = 1
 MOST_BYTES = 1 << 28

@@ -16,9 +16,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import integer, require
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import integer, require
+from discreet.data import PublicFacts, Vocabulary
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.protocols.protocol import Judge, Shapes, StepResult, names_digest, number, only_fields
 from discreet.federated.wire import CHAINS, Arrays, Message, Refusal, Refused, places_to_field
@@ -33,8 +32,7 @@ from discreet.follow.settings import (
     WEIGHT_BITS,
     FollowSettings,
 )
-from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind
-from discreet.privacy.ledger.chain import Anchor
+from discreet.privacy import Anchor, Assumption, Fact, Guarantee, Kind
 
 _KIND = "release"
 _COORDINATOR = "coordinator"

@@ -15,14 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import instance
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions, refuse_unsound
-from discreet.data.vocabulary import UNKNOWN, Vocabulary
+from discreet.core import Floats, instance
+from discreet.data import UNKNOWN, Interactions, PublicFacts, Vocabulary, refuse_unsound
 from discreet.follow.errors import UndeclaredItems, UsersUnnamed
-from discreet.sources.cluster import ClusterSource, Whereabouts, in_order, opened_once
-from discreet.sources.shards import ShardFolder
+from discreet.sources import ClusterSource, ShardFolder, Whereabouts, in_order, opened_once
 
 #: What new ratings may come from.
 Source = Interactions | ShardFolder | ClusterSource

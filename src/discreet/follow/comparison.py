@@ -14,10 +14,11 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.core.checks import positive_finite
-from discreet.data.facts import PublicFacts
+from discreet.core import positive_finite
+from discreet.data import PublicFacts
 from discreet.follow.settings import FollowSettings
-from discreet.privacy.ledger.accounts import Account, allowed_each
+from discreet.privacy import allowed_each
+from discreet.privacy.ledger.accounts import Account
 
 #: Refits that are compared, a year.
 REFITS = (("one fit", 1), ("monthly refits", 12), ("weekly refits", 52))

@@ -16,9 +16,8 @@ from typing import final
 
 import numpy as np
 
-from discreet.core.checks import integer, require
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import integer, require
+from discreet.data import PublicFacts, Vocabulary
 from discreet.federated.asking import Asking, agreed_terms, promised
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line
@@ -30,10 +29,9 @@ from discreet.follow.errors import NoReleaseYet, PeriodUsedUp, ReleaseIncomplete
 from discreet.follow.factorization import FACTOR_BITS, Factorization
 from discreet.follow.model import FOLLOWED_TOGETHER, Kind, current, labeled, refuse_kind, scorer_of
 from discreet.follow.state import ItemSums, Whole
-from discreet.models.fitted import FittedModel
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.ledger.chain import Anchor
-from discreet.report.guarantee_wording import WEAKEST_PARTY
+from discreet.models import FittedModel
+from discreet.privacy import Anchor, gaussian_multiplier
+from discreet.report import WEAKEST_PARTY
 
 _ALL = "all parties"
 

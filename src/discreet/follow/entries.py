@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats
 from discreet.follow.batches import Batch
 from discreet.follow.errors import TooManyUsersInPeriod
 from discreet.follow.factorization import FACTOR_BITS

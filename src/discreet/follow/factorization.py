@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular, toeplitz
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, positive_finite
+from discreet.core import Floats, integer, positive_finite
 
 #: C is kept in whole multiples of 2^-FACTOR_BITS.
 FACTOR_BITS = 16

@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.files import write_whole
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import PrivacyRandom, write_whole
+from discreet.data import Interactions, Vocabulary
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.keeper import Keeper, Line
 from discreet.federated.noise import SharedNoise
@@ -34,7 +32,7 @@ from discreet.follow.coordinator import FollowCoordinator, FollowedTogether
 from discreet.follow.party import FollowParty, Supply
 from discreet.follow.settings import FollowSettings
 from discreet.follow.year import vocabulary_of
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy import Ledger
 
 #: A party's state in its folder.
 STATE = "party.follow"

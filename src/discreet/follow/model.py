@@ -13,23 +13,25 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import one_of
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, one_of
+from discreet.data import PublicFacts, Vocabulary
 from discreet.follow.errors import NotCombinable, RatingsForEffects
 from discreet.follow.releases import Estimate, Normal, estimate_level, estimate_rated, estimate_recent
 from discreet.follow.settings import USUAL, FollowSettings
 from discreet.follow.state import ItemSums
-from discreet.models.fitted import FittedModel
-from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer, NextItems
-from discreet.models.scorers.item_item import PopularityScorer
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee_wording import continual_release
-from discreet.solvers.empirical_bayes import EmpiricalBayes, shrink
-from discreet.statistics.typical import TYPICAL_RESIDUAL, USER_RIDGE
+from discreet.models import (
+    FittedModel,
+    InteractionsAndRatings,
+    InteractionScorer,
+    NextItems,
+    PopularityScorer,
+    RatingScorer,
+    Scorer,
+)
+from discreet.privacy import Guarantee
+from discreet.report import continual_release
+from discreet.solvers import EmpiricalBayes, shrink
+from discreet.statistics import TYPICAL_RESIDUAL, USER_RIDGE
 
 Kind = Literal["popularity", "biases", "both"]
 # About what one rating weighs: what chance puts into an item's sum of few ratings follows from it.

@@ -23,8 +23,8 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import PrivacyRandom
+from discreet.data import Vocabulary
 from discreet.federated.keeper import Line
 from discreet.federated.masks import hidden
 from discreet.federated.noise import SharedNoise
@@ -36,8 +36,8 @@ from discreet.follow.errors import OtherAgreement, StateMissing
 from discreet.follow.stream import Following
 from discreet.follow.supplies import RatingColumns
 from discreet.follow.year import OpenYear, YearFile, YearTerms, begin, declare, make_release
-from discreet.privacy.ledger.chain import Chain
-from discreet.privacy.ledger.ledger import EntryState, Ledger
+from discreet.privacy import Chain, Ledger
+from discreet.privacy.ledger.ledger import EntryState
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is excluded again.
 Supply = Callable[[int], Source | RatingColumns | None]

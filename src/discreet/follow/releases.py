@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats
 from discreet.follow.factorization import Factorization
 from discreet.follow.settings import (
     COUNT_PART,
@@ -25,8 +25,7 @@ from discreet.follow.settings import (
     FollowSettings,
 )
 from discreet.follow.state import ItemSums, Whole
-from discreet.privacy.certificate import Release
-from discreet.privacy.continual import certified
+from discreet.privacy import Release, certified
 
 # Half-lives that are tried where the declared one leaves a list in the noise, as multiples of it.
 _LONGER = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, None)

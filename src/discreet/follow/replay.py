@@ -17,9 +17,8 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.core.progress import Progress, silent
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
+from discreet.core import PrivacyRandom, Progress, silent
+from discreet.data import Interactions
 from discreet.evaluation.scoring import measure
 from discreet.federated.noise import SharedNoise
 from discreet.federated.simulation import ALONE, POOLED, split_users
@@ -29,13 +28,10 @@ from discreet.follow.federation import releases_together
 from discreet.follow.model import Kind
 from discreet.follow.settings import FollowSettings
 from discreet.follow.stream import Following
-from discreet.models.biases import Biases
-from discreet.models.estimator import Estimator, month_of
-from discreet.models.fitted import FittedModel
-from discreet.models.popularity import Popularity
-from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.ledger.accounts import Account, allowed_each
-from discreet.report.guarantee_wording import SCORES_NOT_COVERED
+from discreet.models import Biases, Estimator, FittedModel, Popularity, UserFactorization, month_of
+from discreet.privacy import allowed_each
+from discreet.privacy.ledger.accounts import Account
+from discreet.report import SCORES_NOT_COVERED
 
 _DAY = 86_400.0
 # How often refits are tried, at a shared budget; once is tried in any case.

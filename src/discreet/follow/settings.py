@@ -19,14 +19,12 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import integer, positive_finite, probability, require, within
-from discreet.data.facts import PublicFacts
+from discreet.core import integer, positive_finite, probability, require, within
+from discreet.data import PublicFacts
 from discreet.follow.errors import BadPeriodSettings
 from discreet.follow.factorization import FACTOR_BITS, MOST_RELEASES, Factorization
-from discreet.models.estimator import check_budget
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.continual import continual_width
-from discreet.privacy.guarantee import (
+from discreet.models import check_budget
+from discreet.privacy import (
     Assumption,
     Basis,
     Fact,
@@ -36,9 +34,11 @@ from discreet.privacy.guarantee import (
     Trust,
     Unit,
     assumptions_of,
+    continual_width,
+    gaussian_multiplier,
 )
 from discreet.privacy.mechanisms.additive import gaussian_event
-from discreet.report.guarantee_wording import SEVERAL_YEARS, many_releases
+from discreet.report import SEVERAL_YEARS, many_releases
 
 #: A weight of 1 is 2^WEIGHT_BITS.
 WEIGHT_BITS = 12

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from discreet.core import sqlite
 from discreet.follow import errors
-from discreet.privacy.ledger.locking import locked
+from discreet.privacy import locked
 
 # "DSFL" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
 APPLICATION, VERSION = 0x4453464C, 3

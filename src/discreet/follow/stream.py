@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
-from discreet.core.checks import instance
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import PrivacyRandom, instance
+from discreet.data import PublicFacts, Vocabulary
 from discreet.follow.batches import Source, batches, canonical_ids, check_source
 from discreet.follow.entries import user_fingerprint
 from discreet.follow.errors import DrawnBefore, MadeWithoutBatch, NoReleaseYet
@@ -27,10 +25,9 @@ from discreet.follow.year import (
     make_release,
     vocabulary_of,
 )
-from discreet.models.fitted import FittedModel
+from discreet.models import FittedModel
+from discreet.privacy import Guarantee, Ledger
 from discreet.privacy.certificate import certificate
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.ledger import Ledger
 
 # An item is out of the noise from so many standard deviations on.
 _STANDS_OUT = 3.0

@@ -23,14 +23,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import require
-from discreet.core.errors import FileUnreadable
-from discreet.data.encoding import Column
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.roles import DECIMAL_COMMA, ITEM, RATING, USER, Choice, choose
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import FileUnreadable, Floats, require
+from discreet.data import (
+    DECIMAL_COMMA,
+    ITEM,
+    RATING,
+    USER,
+    Choice,
+    Column,
+    Interactions,
+    PublicFacts,
+    Vocabulary,
+    choose,
+)
 from discreet.follow.errors import NotParquet, ValuesNeeded, WrongColumnType
 
 

@@ -15,11 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from discreet.core.checks import instance, integer
-from discreet.core.errors import CannotWrite, FileExists
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import CannotWrite, FileExists, PrivacyRandom, instance, integer
+from discreet.data import PublicFacts, Vocabulary
 from discreet.follow.batches import Batch
 from discreet.follow.entries import enter
 from discreet.follow.errors import PeriodUsedUp, ShareNotShown, WrongRelease
@@ -37,12 +34,19 @@ from discreet.follow.state import (
     summed,
     written_mark,
 )
+from discreet.privacy import (
+    PAID_AT_ONCE,
+    Assumption,
+    Chain,
+    Guarantee,
+    Ledger,
+    Session,
+    Spending,
+    assumptions_of,
+    spending_in,
+)
 from discreet.privacy.certificate import certificate
-from discreet.privacy.guarantee import Assumption, Guarantee, assumptions_of
-from discreet.privacy.ledger.chain import Chain
-from discreet.privacy.ledger.ledger import Ledger, Spending, spending_in
-from discreet.privacy.ledger.records import PAID_AT_ONCE, EntryState
-from discreet.privacy.session import Session
+from discreet.privacy.ledger.records import EntryState
 
 
 @final

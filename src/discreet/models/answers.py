@@ -19,17 +19,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import integer
-from discreet.core.frames import FrameKind, to_frame
-from discreet.data.inputs import History, ItemId
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, FrameKind, Indices, Singles, integer, to_frame
+from discreet.data import History, Interactions, ItemId
 from discreet.models.errors import NoFactorsFound, NotSearchable
 from discreet.models.histories import Moment, person_row, variants
 from discreet.models.lists import item_places, listable, titles_in_order
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
-from discreet.report.pages import TableView
+from discreet.report import TableView
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, Indices, Singles, one_algebra_thread, run
+from discreet.core import Array, Floats, Indices, Singles, one_algebra_thread, run
 from discreet.core.kernels import compiled, dot, inner
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions
 from discreet.models.lists import Wanted, listable
 from discreet.models.scorers.log_chance_kernels import log_of_chance
 from discreet.models.scorers.next_items_kernels import add_neighbors, packed

@@ -11,16 +11,16 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
+from discreet.core import Progress
+from discreet.data import PublicFacts
 from discreet.models.estimator import FadingEstimator, check_budget, check_recency, recency_of
 from discreet.models.released_items import ItemView, pilot_release, refuse_one_value
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.tuned_settings import ItemSettings
-from discreet.privacy.session import Session, share
-from discreet.solvers.empirical_bayes import EmpiricalBayes
-from discreet.statistics.counts import Recency
+from discreet.privacy import Session, share
+from discreet.solvers import EmpiricalBayes
+from discreet.statistics import Recency
 
 # How the budget is shared: overall mean, pilot release of the items, final item effects.
 SHARES = (share(0.02), share(0.25), share(0.73))

@@ -19,15 +19,33 @@ from typing import Any, ClassVar, Self, Unpack, cast, final
 
 import numpy as np
 
-from discreet.core.checks import failure_probability, instance, positive, positive_finite, within
-from discreet.core.progress import Progress, logger, silent, terminal_progress
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.epochs import seconds_of
-from discreet.data.facts import Declarations, DeclaredFacts, Duplicates, PublicFacts, refuse_unknown_names
-from discreet.data.inputs import accept, refuse_columns, refuse_declared
-from discreet.data.interactions import Interactions, refuse_unsound
-from discreet.data.roles import Choice
-from discreet.data.schema import Schema
+from discreet.core import (
+    PrivacyRandom,
+    Progress,
+    failure_probability,
+    instance,
+    logger,
+    positive,
+    positive_finite,
+    silent,
+    terminal_progress,
+    within,
+)
+from discreet.data import (
+    Choice,
+    Declarations,
+    DeclaredFacts,
+    Duplicates,
+    Interactions,
+    PublicFacts,
+    Schema,
+    accept,
+    refuse_columns,
+    refuse_declared,
+    refuse_unknown_names,
+    refuse_unsound,
+    seconds_of,
+)
 from discreet.models.errors import (
     DeltaNeeded,
     DeltaTooSmall,
@@ -51,25 +69,25 @@ from discreet.models.private_catalog import (
     whole_promise,
 )
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.guarantee import (
+from discreet.privacy import (
     Assumption,
     Basis,
     Fact,
     Guarantee,
     Kind,
+    Ledger,
     Neighbors,
+    ReleaseEntry,
+    Session,
     Trust,
     Unit,
     assumptions_of,
+    pure_event,
+    spending_in,
 )
-from discreet.privacy.ledger.ledger import Ledger, spending_in
 from discreet.privacy.mechanisms.additive import gaussian_event
-from discreet.privacy.session import ReleaseEntry, Session
-from discreet.report.guarantee_wording import condition_text
-from discreet.statistics.counts import Recency
-from discreet.statistics.data_source import DataSource, open_source
-from discreet.statistics.statistic import Statistic
+from discreet.report import condition_text
+from discreet.statistics import DataSource, Recency, Statistic, open_source
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
 MOST_EPSILON = 32.0

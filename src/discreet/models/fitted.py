@@ -17,15 +17,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Singles
-from discreet.core.checks import integer
-from discreet.core.errors import CallOfAnotherLibrary
-from discreet.core.frames import kind_of, of_kind
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.roles import Choice
-from discreet.data.schema import Schema
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import CallOfAnotherLibrary, Floats, Singles, integer, kind_of, of_kind
+from discreet.data import Choice, Interactions, PublicFacts, Schema, Vocabulary
 from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, SimilarItems
 from discreet.models.errors import (
     MalformedPart,
@@ -39,13 +32,12 @@ from discreet.models.histories import History, ItemId, Moment, people_rows, pers
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
 from discreet.models.lists import Wanted, one_list, recommend_rows
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee_wording import condition_text
-from discreet.report.pages import TableView
+from discreet.privacy import Guarantee
+from discreet.report import TableView, condition_text
 
 if TYPE_CHECKING:
+    from discreet.privacy import ReleaseEntry
     from discreet.privacy.ledger.records import Entry
-    from discreet.privacy.session import ReleaseEntry
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -395,7 +387,7 @@ class FittedModel(TableView):
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
         from discreet.models.storage import label_of
-        from discreet.report.officer import label_lines
+        from discreet.report import label_lines
 
         settings = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
         about = [("Items", f"{len(self.catalog):,}"), ("Settings", settings)]

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Singles
+from discreet.core import Singles
 from discreet.core.checks import DataError
-from discreet.data.epochs import Moment, seconds_of
-from discreet.data.facts import check_scale
-from discreet.data.inputs import History, ItemId, UserHistory, accept, accept_history, refuse_columns
-from discreet.data.interactions import Interactions
-from discreet.data.roles import Choice
-from discreet.data.vocabulary import Vocabulary
+from discreet.data import (
+    Choice,
+    History,
+    Interactions,
+    ItemId,
+    Moment,
+    UserHistory,
+    Vocabulary,
+    accept,
+    accept_history,
+    check_scale,
+    refuse_columns,
+    seconds_of,
+)
 from discreet.models.errors import MixedOrders, NoHistories, OffScale, RatingsNeeded, UnknownItems
 from discreet.models.scorers.scorer import NEWCOMER
 

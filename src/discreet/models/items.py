@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats
 from discreet.core.exports import pl
-from discreet.data.vocabulary import Vocabulary
+from discreet.data import Vocabulary
 from discreet.models.errors import (
     MalformedPart,
     NothingNew,
@@ -24,10 +24,10 @@ from discreet.models.errors import (
     UnknownItem,
 )
 from discreet.models.scorers.scorer import ITEMS, Scorer, StoredNumbers
-from discreet.privacy.guarantee import Assumption, Fact, Kind
+from discreet.privacy import Assumption, Fact, Kind
 
 if TYPE_CHECKING:
-    from discreet.data.item_tables import ItemTable, PublicTable
+    from discreet.data import ItemTable, PublicTable
     from discreet.models.fitted import FittedModel
 
 
@@ -42,7 +42,7 @@ _MOST_COLUMNS = 32
 
 def read_table(source: Any, encoding: str | None = None) -> PublicTable:
     """Read the table whose columns a model keeps, a file or a data frame; no catalog is needed."""
-    from discreet.data.item_tables import PublicTable
+    from discreet.data import PublicTable
 
     is_file = isinstance(source, str | Path)
     table = PublicTable.read(Path(source), encoding) if is_file else PublicTable.of_frame(source)
@@ -160,7 +160,7 @@ _FEWEST_KNOWN = 10
 
 def with_new_items(model: FittedModel, source: Any) -> FittedModel:
     """Return the model with the table's new items; see `FittedModel.add_items`."""
-    from discreet.data.item_tables import read_items
+    from discreet.data import read_items
 
     parts = _parts_by_item(model.scorer)
     table = read_items(source)
@@ -209,7 +209,7 @@ def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
 
 def _grown(array: npt.NDArray[Any], known: Floats, new: Floats, weights: Floats) -> npt.NDArray[Any]:
     """Return the array with rows for new items, predicted from their features."""
-    from discreet.solvers.features import ridge_map
+    from discreet.solvers import ridge_map
 
     values = array.astype(np.float64).reshape(len(array), -1)
     # Shares and counts vary by factors, so their logarithms are predicted.

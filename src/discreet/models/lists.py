@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import integer, probability
-from discreet.data.encoding import cells_of_rows
-from discreet.data.epochs import Moment
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Indices, Singles, integer, probability
+from discreet.data import Interactions, Moment, cells_of_rows
 from discreet.models.errors import NotAList, UnknownItems
 from discreet.models.items import beside
 from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.scorer import Scorer
-from discreet.solvers.few_rows import FEW
+from discreet.solvers import FEW
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,25 +16,20 @@ from discreet.collect.errors import DifferentEpsilon, TooFewReports, WrongReport
 from discreet.collect.estimate import Collected, DeviceReports, collect_from, unit_levels
 from discreet.collect.hidden_items import cell_guarantee, cell_mechanism
 from discreet.collect.mechanisms import Exact, RatingMechanism
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, positive
-from discreet.core.progress import Progress, terminal_progress
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Progress, integer, positive, terminal_progress
+from discreet.data import Interactions, PublicFacts
 from discreet.models.errors import ScaleTooSmall, ScaleTooWide
 from discreet.models.estimator import Estimator, without_cap
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.local import PINNED
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.certificate import certificate, perturbed_release
-from discreet.privacy.guarantee import Guarantee, Unit
+from discreet.privacy import Guarantee, Session, Unit, perturbed_release, times_up
+from discreet.privacy.certificate import certificate
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.local import rating_mechanism
-from discreet.privacy.session import Session
-from discreet.report.guarantee_wording import user_who_answers, user_with_ratings
-from discreet.statistics.data_source import DataSource
+from discreet.report import user_who_answers, user_with_ratings
+from discreet.statistics import DataSource
 
 # The number of values a report can have: it fits one byte, and usual rating scales fall on these values.
 _POINTS = 241

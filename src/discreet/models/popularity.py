@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-from discreet.core.progress import Progress
+from discreet.core import Progress
 from discreet.models.estimator import FadingEstimator, check_budget, check_recency, recency_of
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.session import Session
-from discreet.statistics.counts import ItemVotes, RecentVotes
-from discreet.statistics.statistic import Norm, Statistic
+from discreet.privacy import Session
+from discreet.statistics import ItemVotes, Norm, RecentVotes, Statistic
 
 
 @final

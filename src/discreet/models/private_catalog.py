@@ -11,10 +11,8 @@ from typing import Any, ClassVar, Protocol, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import positive_finite, within
-from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE, PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, positive_finite, within
+from discreet.data import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE, Interactions, PublicFacts
 from discreet.models.errors import (
     MemoryNeeded,
     ScaleDeclared,
@@ -23,14 +21,11 @@ from discreet.models.errors import (
     SelectionNeedsBudget,
     SelectionTooSmall,
 )
-from discreet.privacy.accounting.rounding import sum_up
-from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind, Neighbors, Unit
+from discreet.privacy import Assumption, Fact, Guarantee, Kind, Neighbors, Session, Unit, sum_up
 from discreet.privacy.mechanisms.additive import laplace_event
 from discreet.privacy.mechanisms.selection import threshold_events
-from discreet.privacy.session import Session
-from discreet.report.guarantee_wording import selection_cost
-from discreet.statistics.counts import NameVotes, ScaleVotes
-from discreet.statistics.data_source import DataSource
+from discreet.report import selection_cost
+from discreet.statistics import DataSource, NameVotes, ScaleVotes
 
 CATALOG_PROOF = "proofs/private_catalog.md"
 

@@ -16,15 +16,23 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.data.facts import PublicFacts
+from discreet.core import Floats
+from discreet.data import PublicFacts
 from discreet.models.errors import ScaleTooSmall
 from discreet.models.scorers.factors import liking
 from discreet.models.tuned_settings import ItemSettings
-from discreet.privacy.session import Session
-from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink
-from discreet.statistics.counts import ItemResiduals, Recency, RecentResiduals, RecentVotes, UserMeans
-from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
+from discreet.privacy import Session
+from discreet.solvers import EmpiricalBayes, VoteEstimate, shrink
+from discreet.statistics import (
+    TYPICAL_RESIDUAL,
+    USER_RIDGE,
+    ItemResiduals,
+    Recency,
+    RecentResiduals,
+    RecentVotes,
+    UserMeans,
+)
+from discreet.statistics.typical import COUNT_PART
 
 # Weights of count^-1/2 give the sums of all items one variance.
 _EQUAL_VARIANCE = -0.5

@@ -15,8 +15,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from discreet.core.errors import FileExists, FileUnreadable
-from discreet.core.files import refuse_output, write_whole
+from discreet.core import FileExists, FileUnreadable, refuse_output, write_whole
 from discreet.models.errors import BadKey, BadSignature
 
 SUFFIX = ".sig"

@@ -23,18 +23,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import STRANGE_HEADER
+from discreet.core import STRANGE_HEADER, NoSuchFile, refuse_output, write_whole
 from discreet.core.checks import DiscreetError
-from discreet.core.errors import NoSuchFile
-from discreet.core.files import refuse_output, write_whole
-from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, PublicFacts
-from discreet.data.schema import Schema
-from discreet.data.vocabulary import Vocabulary
+from discreet.data import CHOSEN, CHOSEN_SCALE, N_ITEMS, PublicFacts, Schema, Vocabulary
 from discreet.models.errors import MalformedPart, ModelChanged, NotAModel, OtherVersion
 from discreet.models.fitted import FittedModel, Origin
 from discreet.models.items import SOURCE, checked
 from discreet.models.scorers.scorer import Ids, build_scorer
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy import Guarantee
 
 FORMAT = "discreet-model"
 #: Version 2 added public columns. Version 3 has assumptions as objects instead of sentences. Version 4

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, final
 
-from discreet.core.checks import integer, positive_finite, require
+from discreet.core import integer, positive_finite, require
 
 
 class Standing(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import final
 
-from discreet.core.checks import integer, one_of
+from discreet.core import integer, one_of
 
 SEES = {
     "us": "we hold the data and publish recommendations or a model",

@@ -18,11 +18,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from discreet.core.checks import integer, one_of, positive_finite
-from discreet.core.errors import BadEnding
-from discreet.core.files import first_bytes, refuse_output, write_whole
+from discreet.core import BadEnding, first_bytes, integer, one_of, positive_finite, refuse_output, write_whole
 from discreet.planning.errors import AccuracyNotReached
-from discreet.report.charts import GRAY, Axis, ChartLine, Point, axes_for, plot_lines, require_matplotlib
+from discreet.report import GRAY, Axis, ChartLine, Point, axes_for, plot_lines, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 from scipy.special import ndtr
 
-from discreet.core.checks import integer, positive, positive_finite, within
-from discreet.core.errors import ArgumentMissing
+from discreet.core import ArgumentMissing, integer, positive, positive_finite, within
 from discreet.planning.curves import SIMPLEST, ExpectedAccuracy, expected, smallest_epsilon
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.accounts import Account, allowed_each, epsilon_of
+from discreet.privacy import (
+    Basis,
+    Guarantee,
+    Neighbors,
+    Trust,
+    Unit,
+    allowed_each,
+    epsilon_of,
+    gaussian_multiplier,
+)
+from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.records import Amount
-from discreet.report.charts import GRAY, Axis, ChartLine, Point, axes_for, plot_lines
-from discreet.report.odds import posterior
-from discreet.report.pages import TableView
+from discreet.report import GRAY, Axis, ChartLine, Point, TableView, axes_for, plot_lines, posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

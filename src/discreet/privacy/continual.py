@@ -16,7 +16,7 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import PrivacyRandom
 from discreet.privacy import errors
 from discreet.privacy.accounting.rounding import root_above
 from discreet.privacy.certificate import Release, continual_release

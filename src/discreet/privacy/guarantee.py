@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, Self, final
 
-from discreet.core.checks import failure_probability, integer, positive, real, renamed, require
-from discreet.core.errors import BrokenRule
+from discreet.core import BrokenRule, failure_probability, integer, positive, real, renamed, require
 from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
 from discreet.privacy.errors import AlreadyPerUser, DamagedRecord, DefinitionsUnlike, ImpossibleFact
+from discreet.report import assumption_text, assumption_texts
 from discreet.report import guarantee_wording as words
-from discreet.report.guarantee_wording import assumption_text, assumption_texts
 
 Scalar = str | int | float | bool | None
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.additive import FixedPoint, Gaussian, gaussian_sigma

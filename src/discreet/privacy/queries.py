@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, PrivacyRandom
 from discreet.privacy.mechanisms.additive import FixedPoint, Noise
 
 if TYPE_CHECKING:

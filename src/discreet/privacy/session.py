@@ -23,8 +23,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, PrivacyRandom
 from discreet.privacy import errors
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_down

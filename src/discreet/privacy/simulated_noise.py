@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, PrivacyRandom
 from discreet.privacy.errors import RealNoiseInExperiment
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling

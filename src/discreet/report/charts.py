@@ -15,7 +15,7 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 
-from discreet.core.errors import ExtraMissing
+from discreet.core import ExtraMissing
 from discreet.report.pages import Html
 
 if TYPE_CHECKING:

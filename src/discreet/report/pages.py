@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.core.files import first_bytes, refuse_output, write_whole
+from discreet.core import first_bytes, refuse_output, write_whole
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -22,10 +22,10 @@ from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder
 from discreet.audit.white_box.structure import examine
-from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.core import PrivacyRandom, experiment_generator
 from discreet.model_settings import MODELS
 from discreet.papers.one_bit.estimators import OneBitOutput
-from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
+from discreet.privacy import gaussian_delta, gaussian_multiplier
 from discreet.privacy.sampling import draws
 from discreet.reproduce.figures import Panel, PlottedLine, draw
 from discreet.reproduce.running import Run

@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from discreet.core.errors import FileUnreadable
+from discreet.core import FileUnreadable
 from discreet.reproduce.errors import BadClaims
 from discreet.reproduce.running import DrawnValues
 

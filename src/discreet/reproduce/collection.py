@@ -22,18 +22,14 @@ from numpy.random import Generator
 from discreet.collect.device import collect_cells
 from discreet.collect.estimate import rho_bound, rho_expected
 from discreet.collect.hidden_items import cell_mechanism
-from discreet.core.arrays import Rows
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.splits import random_split
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import PrivacyRandom, Rows, experiment_generator
+from discreet.data import Interactions, PublicFacts, Vocabulary, random_split
 from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, measured
 from discreet.reproduce.running import DrawnValues, Found, Run
-from discreet.solvers.low_rank.nuclear import recover
+from discreet.solvers import recover
 
 Cells = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -14,11 +14,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from discreet.core.checks import require
-from discreet.core.errors import FileError, UnknownChoice
+from discreet.core import UnknownChoice, require
+from discreet.core.errors import FileError
+from discreet.data import Interactions, read
 from discreet.data.datasets import catalog
-from discreet.data.interactions import Interactions
-from discreet.data.reading.readers import read
 
 JESTER = ("jester-1", "jester-2", "jester-3")
 #: The datasets that each paper used, by the names of `--data`.

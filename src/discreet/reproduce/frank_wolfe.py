@@ -21,28 +21,21 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array
 
 from discreet import model_settings
-from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.datasets.synthetic import rank_one
-from discreet.data.interactions import Interactions
-from discreet.data.reading.readers import read
-from discreet.data.splits import Split, random_split
+from discreet.core import Floats, PrivacyRandom, experiment_generator
+from discreet.data import Interactions, Split, random_split, rank_one, read
 from discreet.evaluation.scoring import measure as score_model
-from discreet.models.biases import Biases
-from discreet.models.estimator import Estimator
-from discreet.models.scorers.factors import RatingScorer
+from discreet.models import Biases, Estimator, RatingScorer
 from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
 from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
 from discreet.papers.frank_wolfe.theory import honest_noise
-from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.simulated_noise import simulated_gaussian
+from discreet.privacy import gaussian_delta, gaussian_epsilon, gaussian_multiplier, simulated_gaussian
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.papers import printed_numbers
 from discreet.reproduce.running import Found, Run, slope
-from discreet.statistics.typical import USER_RIDGE
+from discreet.statistics import USER_RIDGE
 
 Curves = dict[str, list[list[float]]]
 

@@ -20,19 +20,16 @@ import numpy as np
 from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
 from discreet.collect.estimate import collect_from
-from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.interactions import Interactions
-from discreet.data.splits import Split, kfold, random_split
+from discreet.core import Floats, PrivacyRandom, experiment_generator
+from discreet.data import Interactions, Split, kfold, random_split
 from discreet.evaluation.scoring import measure as score_model
-from discreet.models.estimator import Estimator
-from discreet.models.scorers.local import LocalScorer
+from discreet.models import Estimator, LocalScorer
 from discreet.papers.mixture.channel import LocalChannel
 from discreet.papers.mixture.mixture import LocalMixture
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.papers.mixture.sgd import LocalSgd
+from discreet.privacy import simulated_laplace
 from discreet.privacy.mechanisms.local import rating_mechanism
-from discreet.privacy.simulated_noise import simulated_laplace
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.running import Found, Reached, Run

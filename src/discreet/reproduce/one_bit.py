@@ -18,24 +18,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats, PrivacyRandom, experiment_generator
 from discreet.core.checks import FileError
-from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.data import Interactions, PublicFacts, Split, given, numbered, one_bit, random_split
 from discreet.data.datasets import catalog
-from discreet.data.datasets.synthetic import numbered, one_bit
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.splits import Split, given, random_split
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
+from discreet.models import Estimator, FittedModel
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective
 from discreet.papers.one_bit.printed import OneBitObjectivePrinted
 from discreet.papers.one_bit.theory import LINKS, link_constants, printed_constants
-from discreet.privacy.simulated_noise import simulated_laplace
+from discreet.privacy import simulated_laplace
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.running import Found, Run, ratio_of_means, slope
-from discreet.solvers.low_rank.matrix import project_dense
+from discreet.solvers import project_dense
 
 #: Values of each method: one row per draw, one column per epsilon.
 Lines = dict[str, np.ndarray]

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from discreet.core.errors import CannotWrite, UnknownChoice
+from discreet.core import CannotWrite, UnknownChoice
 from discreet.papers import PAPERS
 from discreet.reproduce.claims import Paper, Verdict, judge, read_claims
 from discreet.reproduce.copies import checked_copies, using

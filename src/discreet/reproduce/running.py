@@ -15,9 +15,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, final
 
-from discreet.core.arrays import Floats
-from discreet.core.errors import CannotWrite
-from discreet.core.files import write_whole
+from discreet.core import CannotWrite, Floats, write_whole
 from discreet.reproduce.errors import NotResults
 
 Size = Literal["full", "quick", "toy"]

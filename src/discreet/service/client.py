@@ -14,8 +14,8 @@ from urllib.request import Request, urlopen
 
 from discreet.collect.invitations import HEADER, TokenRequest
 from discreet.collect.opening import AnyCampaign, campaign_from_json
+from discreet.core import write_whole
 from discreet.core.errors import DiscreetError, FileError
-from discreet.core.files import write_whole
 from discreet.service.admission import seal
 from discreet.service.errors import (
     BadServiceAddress,

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, Self, final
 import orjson
 from starlette.requests import ClientDisconnect, Request
 
-from discreet.core.errors import Dialect, DiscreetError, message
+from discreet.core import Dialect, message
+from discreet.core.errors import DiscreetError
 from discreet.service.errors import BadProxy
 from discreet.service.running import log
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, final
 
 from discreet.core.checks import DiscreetError, ParameterError
 from discreet.export.bundle.folder import device_file
-from discreet.models.fitted import FittedModel
-from discreet.models.storage import load, read_label
+from discreet.models import FittedModel, load, read_label
 from discreet.service.limits import RefusedError
 from discreet.service.questions import MOST_ITEMS, example
 from discreet.service.running import log

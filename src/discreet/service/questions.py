@@ -12,9 +12,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from discreet.models.fitted import FittedModel
-from discreet.models.histories import person_row
-from discreet.models.lists import Wanted, one_list, titles_in_order
+from discreet.models import FittedModel, Wanted, one_list, person_row, titles_in_order
 from discreet.service.limits import RefusedError
 
 #: The largest body, the longest list, and the longest history that is answered for.

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from discreet.core.checks import DiscreetError
 from discreet.export.bundle.folder import INDEX, MANIFEST, bundle_files, bundle_names
-from discreet.models.fitted import FittedModel
+from discreet.models import FittedModel
 from discreet.service.counting import AnswerCounters, Counting
 from discreet.service.limits import Peers, RateLimit, RefusedError, SharedCounts, body_of
 from discreet.service.pages import POLICY, TYPES

@@ -20,8 +20,7 @@ from discreet.collect.gradient_rounds import GradientCampaign
 from discreet.collect.hidden_items import CatalogCampaign
 from discreet.collect.opening import AnyCampaign
 from discreet.model_settings import estimator
-from discreet.models.fitted import FittedModel
-from discreet.models.local import ReportLearner
+from discreet.models import FittedModel, ReportLearner
 from discreet.papers import PAPER_NAMES
 from discreet.papers.mixture.private_gradients import GradientServer
 from discreet.privacy.mechanisms.bounded import ClampedLaplace

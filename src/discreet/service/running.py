@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.errors import ExtraMissing
-from discreet.core.garbage import collect_as_usual
+from discreet.core import ExtraMissing, collect_as_usual
 from discreet.service.errors import CannotListen
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from discreet.core.checks import DiscreetError
-from discreet.models.fitted import FittedModel
+from discreet.models import FittedModel
 from discreet.service.limits import RefusedError, body_of
 from discreet.service.publishing import Published
 from discreet.service.questions import (

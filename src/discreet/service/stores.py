@@ -21,10 +21,8 @@ from discreet.collect.errors import ClosedMeanwhile, EmptyRound, NoRounds, Round
 from discreet.collect.gradient_rounds import GradientCampaign, read_answer
 from discreet.collect.opening import AnyCampaign, campaign_from_bytes
 from discreet.collect.wire import ReportRefusal
+from discreet.core import CannotWrite, ExtraMissing, begun_path, connect
 from discreet.core.checks import FileError
-from discreet.core.errors import CannotWrite, ExtraMissing
-from discreet.core.files import begun_path
-from discreet.core.sqlite import connect
 from discreet.service.admission import Receipt, Submission, admit
 from discreet.service.errors import (
     BadReportStore,

@@ -19,10 +19,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Rows, one_algebra_thread, require_fit, run_over_rows
-from discreet.core.checks import integer, non_negative, positive_finite
+from discreet.core import (
+    Array,
+    Rows,
+    experiment_generator,
+    integer,
+    non_negative,
+    one_algebra_thread,
+    positive_finite,
+    require_fit,
+    run_over_rows,
+)
 from discreet.core.kernels import compiled, dot, inner, sum_features
-from discreet.core.randomness import experiment_generator
 from discreet.solvers.errors import NegativeWeights, NoFiniteAnswer, NotTransposed
 
 # Typical norm of a starting vector: small, so that the data dominate the first sweep.

@@ -23,9 +23,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats, Rows, Singles, run
+from discreet.core import Array, Floats, Rows, Singles, experiment_generator, run
 from discreet.core.kernels import compiled, dot, inner
-from discreet.core.randomness import experiment_generator
 from discreet.solvers.als import require_twins
 from discreet.solvers.errors import NoFiniteAnswer, NothingToLearn
 from discreet.solvers.spectrum import with_fixed_signs

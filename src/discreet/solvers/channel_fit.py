@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Rows, Singles, require_fit, run
-from discreet.core.checks import integer
+from discreet.core import Floats, Rows, Singles, experiment_generator, integer, require_fit, run
 from discreet.core.exports import Later
-from discreet.core.randomness import experiment_generator
 from discreet.solvers.errors import NothingToLearn
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
+from discreet.core import Floats, Indices
 from discreet.solvers.spectrum import outstanding
 
 _STEPS = 50

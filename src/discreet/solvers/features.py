@@ -13,9 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer
-from discreet.core.randomness import experiment_generator
+from discreet.core import Floats, experiment_generator, integer
 from discreet.solvers.spectrum import with_fixed_signs
 
 # Ridges tried, in units of the mean square of the inputs' singular values; the last one predicts the mean.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.arrays import Array, Rows, multiply, predict_cells, require_cells, require_fit
+from discreet.core import Array, Rows, multiply, predict_cells, require_cells, require_fit
 from discreet.solvers.errors import NoFiniteAnswer
 
 #: Rows, or single entries, up to which nothing is compiled.

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh, inv
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from discreet.core.arrays import Array, Floats, run
+from discreet.core import Array, Floats, run
 from discreet.core.exports import Later
 from discreet.solvers.spectrum import REPEATABLE
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import finite_array, positive_finite
+from discreet.core import Floats, finite_array, positive_finite
 from discreet.solvers.errors import SizesDiffer
 
 # Newton's steps end when none moves a shift by more than this share of it, usually after five or six.

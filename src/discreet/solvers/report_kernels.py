@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.core.arrays import Array
+from discreet.core import Array
 from discreet.core.kernels import compiled, dot, inner
 
 _LARGE = 1e100

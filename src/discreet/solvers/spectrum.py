@@ -28,9 +28,7 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer
-from discreet.core.randomness import experiment_generator
+from discreet.core import Floats, experiment_generator, integer
 
 #: From SciPy 1.17 on, a restart of ARPACK draws its direction from this generator. Without it, equal sums
 #: gave models with different bits. Every call of `eigsh` and `svds` passes it.

@@ -33,15 +33,14 @@ from typing import Any, NamedTuple, Self, TypeVar, final
 import llvmlite.binding
 import numba
 
+from discreet.core import ExtraMissing
 from discreet.core.checks import DiscreetError
-from discreet.core.errors import ExtraMissing
 from discreet.core.kernels import shipped
-from discreet.data.facts import PublicFacts
+from discreet.data import PublicFacts
 from discreet.sources import errors
 from discreet.sources.object_stores import is_address
 from discreet.sources.shards import ShardFolder, open_shards
-from discreet.statistics.data_source import OverSource
-from discreet.statistics.statistic import Statistic, Sums
+from discreet.statistics import OverSource, Statistic, Sums
 
 LOCAL, SCHEME = "dask://local", "dask://"
 #: Seconds without any worker after which a cluster is lost: a local one replaces a dead worker in less.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from discreet.core.errors import ExtraMissing
-from discreet.data.reading.cells import Address, is_query, query_behind
+from discreet.core import ExtraMissing
+from discreet.data import Address, is_query, query_behind
 from discreet.sources.errors import NoDatabase, UnknownEngine, UnreadableTable
 
 SCHEME = "duckdb:"

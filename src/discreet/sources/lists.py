@@ -9,11 +9,9 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.core.errors import CannotWrite, DiscreetError
-from discreet.core.files import folder_aside
-from discreet.models.fitted import FittedModel
-from discreet.models.histories import requested
-from discreet.models.lists import STARS, Wanted, recommend_rows
+from discreet.core import CannotWrite, folder_aside
+from discreet.core.errors import DiscreetError
+from discreet.models import STARS, FittedModel, Wanted, recommend_rows, requested
 from discreet.sources.cluster import Whereabouts, in_order, opened_once, same
 from discreet.sources.errors import DifferentCatalog
 from discreet.sources.shards import ShardFolder

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
 
+from discreet.core import CannotWrite, ExtraMissing, FileUnreadable, without_password
 from discreet.core.checks import FileError, ParameterError
-from discreet.core.errors import CannotWrite, ExtraMissing, FileUnreadable, without_password
-from discreet.data.datasets.fetching import cache_folder
-from discreet.data.reading.cells import address_of
+from discreet.data import address_of, cache_folder
 from discreet.sources.errors import ShardsDamaged
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

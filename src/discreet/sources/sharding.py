@@ -23,27 +23,46 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.checks import DataError, FileError, ParameterError, integer
-from discreet.core.errors import without_password
-from discreet.core.files import write_whole
+from discreet.core import integer, without_password, write_whole
+from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.data import (
+    N_ITEMS,
+    NOT_PACKED,
+    NOTHING,
+    SCALE,
+    UNKNOWN,
+    Address,
+    Columns,
+    Declarations,
+    Interactions,
+    PublicFacts,
+    Schema,
+    Span,
+    Vocabulary,
+    Wishes,
+    address_of,
+    as_read,
+    as_series,
+    checked_declarations,
+    count_off_step,
+    encode,
+    files_of_layout,
+    has_own_form,
+    hash_ids,
+    on_scale,
+    or_damaged,
+    packing,
+    query_behind,
+    read_rows,
+    scanned,
+    schema_of,
+    spans,
+    tables_at,
+    to_times,
+    to_values,
+    without_zeros,
+)
 from discreet.data.block_sizes import block_sizes
-from discreet.data.bounding import hash_ids
-from discreet.data.encoding import encode, to_times, to_values
-from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
-from discreet.data.guessing import NOTHING, Wishes
-from discreet.data.guessing_types import schema_of
-from discreet.data.id_lists import checked_declarations
-from discreet.data.interactions import Interactions
-from discreet.data.reading.blocks import Span, packing
-from discreet.data.reading.cells import Address, address_of, query_behind
-from discreet.data.reading.columns import Columns
-from discreet.data.reading.limits import or_damaged, scanned
-from discreet.data.reading.named import files_of_layout, has_own_form
-from discreet.data.reading.readers import as_read, on_scale, without_zeros
-from discreet.data.reading.tables import read_rows, tables_at
-from discreet.data.reading.text import spans
-from discreet.data.schema import NOT_PACKED, Schema
-from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
 from discreet.sources import errors
 from discreet.sources.shards import (
     CATALOG,

@@ -23,18 +23,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.arrays import STRANGE_HEADER
+from discreet.core import STRANGE_HEADER, FileUnreadable, write_whole
 from discreet.core.checks import DataError, DiscreetError, FileError
-from discreet.core.errors import FileUnreadable
-from discreet.core.files import write_whole
-from discreet.data.bounding import hash_ids
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.reading.limits import collected
-from discreet.data.vocabulary import Vocabulary
+from discreet.data import Interactions, PublicFacts, Vocabulary, collected, hash_ids
 from discreet.sources.errors import NotShards, OldShards, ShardsDamaged
 from discreet.sources.object_stores import ObjectStore, is_address
-from discreet.statistics.statistic import Block, Statistic, Sums, blocks
+from discreet.statistics import Block, Statistic, Sums, blocks
 
 MANIFEST, CATALOG, SHARDS = "manifest.json", "catalog.parquet", "shards"
 FORMAT, VERSION = "discreet shards", 1

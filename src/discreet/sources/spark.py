@@ -21,12 +21,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, final
 
+from discreet.core import ExtraMissing
 from discreet.core.checks import DiscreetError
-from discreet.core.errors import ExtraMissing
-from discreet.data.reading.cells import is_query
+from discreet.data import is_query
 from discreet.sources import errors
 from discreet.sources.cluster import OverShards, Whereabouts, fingerprint, sum_of_shards
-from discreet.statistics.statistic import Statistic, Sums
+from discreet.statistics import Statistic, Sums
 
 LOCAL = "spark://local"
 _SETTINGS = {

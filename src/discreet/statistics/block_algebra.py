@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.core.arrays import Array
+from discreet.core import Array
 from discreet.core.kernels import HIGH, WIDE, add_tile, add_wide_tile, in_lines, inner
 
 # Rows whose products are added at a time: with some forty features the nearest cache has room for them.

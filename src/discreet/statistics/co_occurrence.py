@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, add_over_rows, run
+from discreet.core import Array, Floats, add_over_rows, run
 from discreet.core.kernels import compiled, fetch_entry, inner, longest_row
 from discreet.statistics.domain import MOST, Length, Number, Numbers, Places, Whole
 from discreet.statistics.pair_tiles import PairEntries, add_in_tiles

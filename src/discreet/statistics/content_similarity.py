@@ -7,7 +7,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats, add_over_rows, require_fit
+from discreet.core import Array, Floats, add_over_rows, require_fit
 from discreet.core.kernels import compiled
 from discreet.statistics.counts import MEAN_LENGTH
 from discreet.statistics.domain import Numbers

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, add_over_rows, require_fit
+from discreet.core import Floats, add_over_rows, require_fit
 from discreet.core.exports import Later
 from discreet.privacy.mechanisms.selection import MOST_NAMES_OF_ONE
 from discreet.statistics.domain import (

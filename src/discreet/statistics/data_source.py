@@ -9,10 +9,8 @@ from typing import Annotated, Protocol, final, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.registry import SOURCES
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import SOURCES
+from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.statistics.domain import Held
 from discreet.statistics.statistic import Block, Part, Statistic, Steps, Sums, blocks
 

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from discreet.core.errors import DomainError
+from discreet.core import DomainError
 
 #: Squares and products of a few numbers within these neither overflow nor vanish.
 LEAST, MOST = 1e-30, 1e30

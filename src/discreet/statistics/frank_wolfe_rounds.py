@@ -16,10 +16,9 @@ from typing import Annotated, Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Rows, require_fit, residuals, run_over_rows
-from discreet.core.errors import DomainError
+from discreet.core import DomainError, Floats, Rows, require_fit, residuals, run_over_rows
 from discreet.core.kernels import compiled, inner
-from discreet.solvers.low_rank.matrix import Projection
+from discreet.solvers import Projection
 from discreet.statistics.domain import FARTHEST, Number, Numbers, Stated, Whole
 from discreet.statistics.norm_clipping import clip_factor
 from discreet.statistics.scaled_rows import (

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, column_sums
+from discreet.core import Floats, column_sums
 from discreet.statistics.domain import FARTHEST, Number, Whole
 from discreet.statistics.statistic import Block, Part, Statistic, Steps, as_fixed_point, to_fixed_point
 

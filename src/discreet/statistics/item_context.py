@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, add_over_rows, require_fit
+from discreet.core import Array, Floats, add_over_rows, require_fit
 from discreet.core.kernels import AHEAD, compiled, fetch_row, inner, longest_row
 from discreet.statistics.domain import LEAST, MOST, Number, Numbers
 from discreet.statistics.norm_clipping import clip_embedding

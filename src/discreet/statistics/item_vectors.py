@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, add_over_rows, require_fit
+from discreet.core import Array, Floats, add_over_rows, require_fit
 from discreet.core.kernels import AHEAD, HIGH, compiled, dot, fetch_row, in_lines, inner
 from discreet.statistics.block_algebra import invert, multiply, room_to_invert, row_products, width_of
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats
+from discreet.core import Array, Floats
 from discreet.core.kernels import dot, inner
 from discreet.statistics.statistic import ROUNDING
 

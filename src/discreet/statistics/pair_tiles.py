@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, run
+from discreet.core import Array, Floats, run
 from discreet.core.kernels import strict, strict_inner
 from discreet.statistics.statistic import Steps
 

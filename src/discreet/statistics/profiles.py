@@ -15,9 +15,9 @@ from typing import Annotated, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, Rows, add_over_rows, require_fit, run, run_over_rows
+from discreet.core import Array, Floats, Rows, add_over_rows, require_fit, run, run_over_rows
 from discreet.core.kernels import compiled, inner
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions
 from discreet.statistics.domain import LEAST, MOST, Length, Number, Numbers, OneOf, Places, Stated
 from discreet.statistics.norm_clipping import clipped_rows
 from discreet.statistics.statistic import (

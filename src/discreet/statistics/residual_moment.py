@@ -13,9 +13,9 @@ from typing import Annotated, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, add_over_rows, residuals, run
+from discreet.core import Array, Floats, add_over_rows, residuals, run
 from discreet.core.kernels import compiled, inner
-from discreet.solvers.als import solve_rows
+from discreet.solvers import solve_rows
 from discreet.statistics import row_kernels
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
 from discreet.statistics.pair_tiles import empty_row

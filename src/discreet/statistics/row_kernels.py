@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.core.arrays import Array
+from discreet.core import Array
 from discreet.core.kernels import longest_row, strict, strict_inner
 from discreet.statistics.statistic import ROUNDING, VECTOR_STEPS
 from discreet.statistics.typical import USER_RIDGE

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Rows, add_over_rows, require_fit, run_over_rows
+from discreet.core import Floats, Rows, add_over_rows, require_fit, run_over_rows
 from discreet.core.kernels import compiled, dot, inner, longest_row
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Stated
 from discreet.statistics.statistic import PRODUCT_BITS, ROUNDING, ROW_STEPS, Block, Part, Statistic, Steps
 

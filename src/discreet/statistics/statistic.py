@@ -29,10 +29,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Rows, column_sums, run
-from discreet.core.errors import OtherStatistic, TooManyUsers
+from discreet.core import Floats, Indices, OtherStatistic, Rows, TooManyUsers, column_sums, run
 from discreet.core.exports import Later
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions
 from discreet.statistics.domain import Stated
 
 if TYPE_CHECKING:

@@ -12,23 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.core import BadEnding, refuse_output, write_whole
 from discreet.core.checks import DiscreetError, FileError
-from discreet.core.errors import BadEnding
 from discreet.core.exports import pl
-from discreet.core.files import refuse_output, write_whole
-from discreet.data.interactions import Interactions
-from discreet.data.synthetic_labels import (
-    FORMAT,
-    KEY,
-    READABLE,
-    VERSION,
-    find_label,
-    is_label_file,
-    label_path,
-)
-from discreet.models.fitted import FittedModel
-from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee_wording import condition_text, number_above
+from discreet.data import FORMAT, KEY, VERSION, Interactions, find_label, is_label_file, label_path
+from discreet.data.synthetic_labels import READABLE
+from discreet.models import FittedModel
+from discreet.privacy import Guarantee
+from discreet.report import condition_text, number_above
 from discreet.synthesis.errors import NotSynthetic
 
 if TYPE_CHECKING:

@@ -16,20 +16,17 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import instance, integer
-from discreet.core.errors import WrongKind, shown
-from discreet.core.randomness import experiment_generator
-from discreet.data.facts import N_ITEMS, SCALE, PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.models.fitted import FittedModel
-from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
-from discreet.models.scorers.released_histories import ReleasedHistories
-from discreet.models.scorers.scorer import Scorer
-from discreet.statistics.history_summary import LENGTH_STARTS
-from discreet.statistics.typical import TYPICAL_RESIDUAL
+from discreet.core import Floats, Indices, Singles, WrongKind, experiment_generator, instance, integer, shown
+from discreet.data import N_ITEMS, SCALE, Interactions, PublicFacts, Vocabulary
+from discreet.models import (
+    FittedModel,
+    InteractionsAndRatings,
+    InteractionScorer,
+    RatingScorer,
+    ReleasedHistories,
+    Scorer,
+)
+from discreet.statistics import LENGTH_STARTS, TYPICAL_RESIDUAL
 from discreet.synthesis.errors import NoHistoriesIn, UsersUnknown
 from discreet.synthesis.labels import summary
 

@@ -13,17 +13,11 @@ from typing import final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.files import refuse_output, write_whole
-from discreet.data.inputs import open_data
-from discreet.data.interactions import Interactions
-from discreet.data.roles import Choice
-from discreet.models.fitted import FittedModel
-from discreet.models.scorers.released_histories import ReleasedHistories
-from discreet.models.user_factorization.estimator import history_question
-from discreet.report.pages import Html, bar, bullets, element, is_page, page, table
-from discreet.statistics.counts import ItemVotes
-from discreet.statistics.history_summary import LENGTH_STARTS
+from discreet.core import Floats, Indices, refuse_output, write_whole
+from discreet.data import Choice, Interactions, open_data
+from discreet.models import FittedModel, ReleasedHistories, history_question
+from discreet.report import Html, bar, bullets, element, is_page, page, table
+from discreet.statistics import LENGTH_STARTS, ItemVotes
 from discreet.synthesis.errors import ComparedWithOther
 from discreet.synthesis.labels import NOT_FOR, summary
 from discreet.synthesis.making import Synthetic, is_rated, released_popularity

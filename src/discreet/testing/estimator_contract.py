@@ -17,27 +17,30 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 import pytest
 
+from discreet.core import PrivacyRandom, logger, silent
 from discreet.core.checks import BudgetError, DataError, FileError, ParameterError
-from discreet.core.progress import logger, silent
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions, PublicFacts
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import StepResult
 from discreet.model_settings import MODELS, from_toml, parse_settings, to_toml
-from discreet.models.biases import Biases
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
-from discreet.models.storage import label_of, load, read_label
-from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_epsilon
-from discreet.privacy.guarantee import Basis, Fact, Guarantee, Neighbors, Trust, Unit, assumptions_of
-from discreet.privacy.ledger.ledger import Ledger
-from discreet.privacy.session import ReleaseEntry, Session
-from discreet.sources.cluster import ClusterSource
-from discreet.sources.sharding import make_shards
-from discreet.sources.shards import ShardFolder, open_shards
-from discreet.statistics.data_source import DataSource
+from discreet.models import Biases, Estimator, FittedModel, label_of, load, read_label
+from discreet.privacy import (
+    Basis,
+    Fact,
+    Guarantee,
+    Ledger,
+    Neighbors,
+    ReleaseEntry,
+    Session,
+    Trust,
+    Unit,
+    assumptions_of,
+    compose_gaussians,
+    gaussian_epsilon,
+)
+from discreet.sources import ClusterSource, ShardFolder, make_shards, open_shards
+from discreet.statistics import DataSource
 from discreet.testing.refusals import refuses
 from discreet.testing.small_data import fitted_once, never_private, notes_folder, timed_data, toy_data
 

@@ -17,12 +17,8 @@ import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.core.checks import integer, require
-from discreet.core.errors import CannotWrite
-from discreet.core.randomness import experiment_generator
-from discreet.data.datasets.synthetic import numbered
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.core import CannotWrite, experiment_generator, integer, require
+from discreet.data import Interactions, PublicFacts, numbered
 
 _BLOCK = 1 << 20
 _FACTORS = 40

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pytest
 from dp_accounting import SelfComposedDpEvent
 
+from discreet.core import PrivacyRandom
 from discreet.core.checks import DataError, ParameterError, PrivacyError
-from discreet.core.randomness import PrivacyRandom
-from discreet.privacy.accounting.accountant import delta_at, epsilon_at
+from discreet.privacy import delta_at, epsilon_at
 from discreet.testing.small_data import notes_folder
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.registry import METRICS
+from discreet.core import METRICS, Floats, Indices
 from discreet.evaluation.list_scores import person_scores
 from discreet.evaluation.metrics import (
     AnyMetric,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from discreet.core.errors import DiscreetError, message
+from discreet.core import message
+from discreet.core.errors import DiscreetError
 
 _Kind = TypeVar("_Kind", bound=DiscreetError)
 

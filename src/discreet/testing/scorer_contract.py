@@ -10,15 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from discreet.core import SCORERS
 from discreet.core.checks import DataError, DiscreetError
-from discreet.core.registry import SCORERS
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
-from discreet.models.lists import STARS
-from discreet.models.scorers.factors import BY_STARS
-from discreet.models.scorers.one_bit import ReleasedCells
-from discreet.models.scorers.scorer import build_scorer
+from discreet.data import Interactions
+from discreet.models import BY_STARS, STARS, Estimator, FittedModel, ReleasedCells, build_scorer
 from discreet.testing.small_data import fitted_once, timed_data
 
 

@@ -12,13 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 import discreet
-from discreet.core.arrays import Floats, Rows
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
+from discreet.core import Floats, PrivacyRandom, Rows
+from discreet.data import Interactions, PublicFacts, Vocabulary
+from discreet.models import Estimator, FittedModel
 from discreet.privacy.mechanisms.additive import FixedPoint
 
 

@@ -19,24 +19,26 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from discreet.core.arrays import Floats, Rows
-from discreet.core.errors import DomainError
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.statistics.domain import (
+from discreet.core import DomainError, Floats, Rows
+from discreet.data import Interactions, PublicFacts, Vocabulary
+from discreet.statistics import (
+    MOST_PEOPLE,
+    MOST_STEPS,
     SIDES,
+    Block,
     Held,
     Length,
     Number,
     Numbers,
     OneOf,
+    Part,
     Places,
     Ranges,
+    Statistic,
+    Steps,
     Whole,
     domains,
 )
-from discreet.statistics.statistic import MOST_PEOPLE, MOST_STEPS, Block, Part, Statistic, Steps
 from discreet.testing.small_data import people_of, toy_interactions
 
 N_ITEMS = 30

@@ -32,12 +32,10 @@ from discreet.audit.findings import Finding
 from discreet.audit.games.bounds import BettingShares, curve_of, largest, refuted_without_luck
 from discreet.audit.games.scores import LearnedScore, Truth
 from discreet.audit.neighboring import Row
-from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.guarantee import Neighbors, Unit
+from discreet.core import Floats, PrivacyRandom
+from discreet.data import Interactions
+from discreet.models import Estimator
+from discreet.privacy import Neighbors, Unit, gaussian_multiplier
 
 _MOST_EPSILON = 16.0
 # The shares of canaries that are guessed: half of the guesses at the highest scores, half at the lowest.

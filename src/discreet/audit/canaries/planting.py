@@ -44,11 +44,9 @@ from discreet.audit.games.scores import Truth
 from discreet.audit.neighboring import Row, Timing, build
 from discreet.audit.white_box.costs import Price, price
 from discreet.audit.white_box.recording import EnoughError, MechanismCall, Player, RecordedAdditive, Recorder
-from discreet.core.arrays import Floats, Indices
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
+from discreet.core import Floats, Indices, PrivacyRandom, experiment_generator
+from discreet.data import Interactions, PublicFacts
+from discreet.models import Estimator
 from discreet.privacy.sampling import draws
 
 # For each draw, the canary that each number belongs to.

@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, within
-from discreet.models.estimator import Estimator
+from discreet.core import Floats, integer, within
+from discreet.models import Estimator
 
 # With fewer guesses the share of games that are guessed at all is not known well enough for delta.
 _FEWEST = 100
@@ -93,8 +92,8 @@ def curve_of(estimator: Estimator, n_items: int) -> Callable[[float], float] | N
     """Return the total variation of the estimator's releases by epsilon; None if it does not list them."""
     from dataclasses import replace
 
-    from discreet.data.facts import PublicFacts
-    from discreet.privacy.accounting.accountant import delta_at
+    from discreet.data import PublicFacts
+    from discreet.privacy import delta_at
 
     implicit = estimator.feedback == "implicit"
     facts = PublicFacts(n_items=n_items, low=1.0, high=1.0 if implicit else 5.0, n_users=n_items)

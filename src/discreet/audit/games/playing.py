@@ -25,11 +25,10 @@ from discreet.audit.games.scores import Cuts, LearnedScore, Truth, aligned, feat
 from discreet.audit.white_box.costs import log_ratio
 from discreet.audit.white_box.recording import EnoughError, MechanismCall, Player, RecordedCoins, Recorder
 from discreet.audit.white_box.structure import ask
-from discreet.core.arrays import Floats
+from discreet.core import Floats, PrivacyRandom, experiment_generator
 from discreet.core.checks import DiscreetError
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
+from discreet.data import Interactions
+from discreet.models import Estimator
 
 Pair = tuple[Interactions, Interactions]
 CONFIRMING_ERROR = 1e-3

@@ -26,8 +26,7 @@ from discreet.audit.white_box.costs import (
 )
 from discreet.audit.white_box.recording import MechanismCall, RecordedAdditive, RecordedCells, RecordedTable
 from discreet.collect.device import answer_cells
-from discreet.core.arrays import Floats, Indices
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, Indices, PrivacyRandom
 from discreet.privacy.sampling import draws
 
 Truth = npt.NDArray[np.bool_]

@@ -22,8 +22,8 @@ from discreet.audit.white_box.recording import (
     RecordedCoins,
     RecordedTable,
 )
-from discreet.core.arrays import Floats, Indices
-from discreet.privacy.accounting.gaussian import gaussian_epsilon
+from discreet.core import Floats, Indices
+from discreet.privacy import gaussian_epsilon
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import WORDS
 

@@ -24,10 +24,9 @@ from discreet.audit.white_box.recording import (
 )
 from discreet.audit.white_box.structure import ask
 from discreet.collect.device import answer_cells
-from discreet.core.arrays import Floats, Indices
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
+from discreet.core import Floats, Indices, PrivacyRandom, experiment_generator
+from discreet.data import Interactions
+from discreet.models import Estimator
 from discreet.privacy.mechanisms.channel import WORDS
 from discreet.privacy.sampling import draws
 

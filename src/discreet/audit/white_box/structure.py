@@ -26,13 +26,11 @@ from discreet.audit.neighboring import (
 )
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import NoiseScale, Player, Recorder
+from discreet.core import PrivacyRandom, silent
 from discreet.core.checks import DiscreetError
-from discreet.core.progress import silent
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Neighbors, Unit
+from discreet.data import Interactions
+from discreet.models import Estimator, Scorer
+from discreet.privacy import Neighbors, Unit
 
 
 @final

@@ -39,11 +39,16 @@ from discreet.cli.options.parsing import (
     read_items,
 )
 from discreet.cli.output.printing import remark
-from discreet.core.checks import integer, one_of
-from discreet.core.errors import without_password
-from discreet.core.files import folder_aside, refuse_output
-from discreet.core.progress import shown_while
-from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
+from discreet.core import (
+    METRIC_EXAMPLES,
+    PRIVATE_METRIC_EXAMPLES,
+    folder_aside,
+    integer,
+    one_of,
+    refuse_output,
+    shown_while,
+    without_password,
+)
 
 Data = Annotated[
     str,

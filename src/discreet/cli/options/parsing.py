@@ -18,8 +18,7 @@ from discreet.cli import lib
 from discreet.cli.errors import OptionEmpty, WrongForm
 from discreet.cli.messages import usage_error
 from discreet.cli.output.printing import Output
-from discreet.core.errors import WrongKind, shown, without_password
-from discreet.core.registry import ESTIMATORS
+from discreet.core import ESTIMATORS, WrongKind, shown, without_password
 
 
 def parse_number(text: str) -> float:

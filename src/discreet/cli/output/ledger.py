@@ -12,10 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli import lib
-from discreet.privacy.ledger.ledger import Account, Entry, Ledger
-from discreet.privacy.ledger.records import PAID_AT_ONCE
-from discreet.report.charts import Axis, Point, bar_chart
-from discreet.report.pages import Html, element, meter, page, table, write_page
+from discreet.privacy import PAID_AT_ONCE, Ledger
+from discreet.privacy.ledger.ledger import Account, Entry
+from discreet.report import Axis, Html, Point, bar_chart, element, meter, page, table, write_page
 
 #: The kind of its page, by which we know our own.
 PAGE = "ledger"

@@ -14,8 +14,8 @@ import typer
 
 from discreet.cli import lib
 from discreet.cli.errors import OutputFailed
+from discreet.core import logger
 from discreet.core.checks import visible
-from discreet.core.progress import logger
 
 if TYPE_CHECKING:
     from pathlib import Path

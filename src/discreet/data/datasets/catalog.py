@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from discreet.core.checks import one_of
+from discreet.core import one_of
 from discreet.data.datasets.fetching import Progress, cache_folder, fetch
 from discreet.data.datasets.known import DATASETS, Dataset
 from discreet.data.datasets.synthetic import popularity_skewed

@@ -28,7 +28,7 @@ from typing import final
 
 import polars as pl
 
-from discreet.core.progress import silent
+from discreet.core import silent
 from discreet.data.errors import FetchFailed
 
 Progress = Callable[[str, int, int], None]

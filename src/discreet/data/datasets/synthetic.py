@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtr
 
-from discreet.core.checks import integer, one_of, positive_finite, probability, require
-from discreet.core.randomness import experiment_generator
+from discreet.core import experiment_generator, integer, one_of, positive_finite, probability, require
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote
 
+from discreet.core import logger, without_password
 from discreet.core.checks import DiscreetError
-from discreet.core.errors import without_password
 from discreet.core.exports import pl
-from discreet.core.progress import logger
 from discreet.data import errors
 from discreet.data.block_sizes import block_sizes
 from discreet.data.reading.blocks import ZIP

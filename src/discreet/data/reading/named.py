@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.core.errors import without_password
+from discreet.core import without_password
 from discreet.core.exports import pl
 from discreet.data.errors import LinesNeeded, NoFiles, NoneOfLayout, OtherCounts, OtherLayout, RolesNeeded
 from discreet.data.facts import Declarations

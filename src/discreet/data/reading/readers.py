@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Unpack, cast, get_args
 
-from discreet.core.checks import one_of
-from discreet.core.errors import WrongKind
+from discreet.core import WrongKind, logger, one_of
 from discreet.core.exports import pl
-from discreet.core.progress import logger
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
 from discreet.data.facts import (

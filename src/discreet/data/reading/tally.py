@@ -11,8 +11,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core import logger
 from discreet.core.checks import DiscreetError
-from discreet.core.progress import logger
 from discreet.data import errors
 from discreet.data.schema import Schema
 

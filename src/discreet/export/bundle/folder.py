@@ -17,19 +17,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import one_of
-from discreet.core.errors import OutOfRange
-from discreet.core.files import refuse_folder, write_folder
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, Indices, OutOfRange, one_of, refuse_folder, write_folder
+from discreet.data import Interactions, Vocabulary
 from discreet.export.bundle.parts import MOST_BYTES, PRECISIONS, VECTORS, ScorePart, decoded, encode, parts_of
-from discreet.models.errors import BadPackageName, BundleTooLarge
-from discreet.models.fitted import FittedModel
-from discreet.models.lists import best_places, listable
-from discreet.models.scorers.interactions import damped, known_part, missed_steps, recency
-from discreet.models.scorers.ranking import LOGISTIC, log_chance
-from discreet.solvers.few_rows import FEW
+from discreet.models import (
+    LOGISTIC,
+    BadPackageName,
+    BundleTooLarge,
+    FittedModel,
+    best_places,
+    damped,
+    known_part,
+    listable,
+    log_chance,
+    missed_steps,
+    recency,
+)
+from discreet.solvers import FEW
 
 FORMAT, VERSION = "discreet-bundle", 1
 PACKAGE = "discreet-recommendations"

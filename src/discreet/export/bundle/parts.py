@@ -21,21 +21,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices
-from discreet.models.errors import BundleTooLarge, NotOnDevice
-from discreet.models.fitted import FittedModel
-from discreet.models.scorers.factors import ImplicitFactorScorer, RatingScorer
-from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer, NextItems
-from discreet.models.scorers.item_item import (
+from discreet.core import Floats, Indices
+from discreet.models import (
+    HISTORIES,
+    BundleTooLarge,
+    FittedModel,
+    ImplicitFactorScorer,
+    InteractionsAndRatings,
+    InteractionScorer,
     ItemWeightsScorer,
+    LocalScorer,
     NeighborScorer,
+    NextItems,
+    NotOnDevice,
     PopularityScorer,
+    RatingScorer,
+    Scorer,
     SparseWeightsScorer,
+    chance_table,
 )
-from discreet.models.scorers.local import LocalScorer
-from discreet.models.scorers.ranking import chance_table
-from discreet.models.scorers.released_histories import HISTORIES
-from discreet.models.scorers.scorer import Scorer
 
 PRECISIONS = ("int8", "float16", "float32")
 MAGIC, VERSION = b"DSCB", 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
-from discreet.core.checks import positive
+from discreet.core import positive
 from discreet.federated.coordinator import Coordinator
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.flower.processes import LATE, START_SECONDS, Flower, stop

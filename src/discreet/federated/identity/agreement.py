@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
 
-from discreet.core.files import filled_folder
-from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import filled_folder
+from discreet.data import PublicFacts, Vocabulary
 from discreet.federated.errors import BadAddress, BadMember, NotAgreedCatalog, NotAnAgreement
 from discreet.federated.identity.keys import (
     Authority,

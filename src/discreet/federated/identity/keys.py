@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509 import load_der_x509_certificate
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from discreet.core.errors import CannotWrite
+from discreet.core import CannotWrite
 from discreet.federated.errors import BadPrivateKey, BadPublicKey, FileTaken, KeyOpen
 from discreet.federated.wire import Refusal, Refused
 

@@ -16,41 +16,46 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.errors import DomainError
+from discreet.core import DomainError
 from discreet.federated.errors import StatisticNotAnswered
 from discreet.federated.noise import STEP_BITS
 from discreet.federated.protocols.protocol import number, only_fields
 from discreet.federated.wire import MOST_BYTES, Message, Refusal, Refused, Value
-from discreet.statistics.co_occurrence import CoOccurrence, OrderEvidence
-from discreet.statistics.counts import (
+from discreet.statistics import (
+    CoOccurrence,
+    Domain,
+    Held,
+    HistorySummary,
+    ItemContext,
     ItemResiduals,
+    ItemVectors,
     ItemVotes,
+    LinearTerms,
+    Numbers,
+    OrderEvidence,
+    Places,
+    ProfileGram,
+    ProfileVotes,
+    Ranges,
     RecentResiduals,
     RecentVotes,
+    ResidualMoment,
+    ScaledMoment,
+    ScaledProduct,
+    StartMoment,
+    Stated,
+    Statistic,
+    SteppedMoment,
+    SteppedProduct,
+    SteppedStretch,
     UserCount,
     UserMeans,
     VotesAmong,
-)
-from discreet.statistics.domain import (
-    Domain,
-    Held,
-    Numbers,
-    Places,
-    Ranges,
-    Stated,
     check,
     domains,
     entries_of,
 )
-from discreet.statistics.frank_wolfe_rounds import SteppedMoment, SteppedProduct, SteppedStretch
-from discreet.statistics.history_summary import HistorySummary
-from discreet.statistics.item_context import ItemContext
-from discreet.statistics.item_vectors import ItemVectors
-from discreet.statistics.profiles import LinearTerms, ProfileGram, ProfileVotes, StartMoment
-from discreet.statistics.residual_moment import ResidualMoment
-from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct
-from discreet.statistics.statistic import Part as Added
-from discreet.statistics.statistic import Statistic
+from discreet.statistics import Part as Added
 
 #: The statistics that parties answer, whatever the model is.
 ANSWERED: tuple[type[Statistic], ...] = (

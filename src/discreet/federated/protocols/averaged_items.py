@@ -17,9 +17,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import integer
-from discreet.core.randomness import experiment_generator
+from discreet.core import Floats, Indices, experiment_generator, integer
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.averaged_users import check_averaging
 from discreet.federated.protocols.profiles import (
@@ -43,11 +41,10 @@ from discreet.federated.protocols.protocol import (
     only_fields,
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
-from discreet.models.scorers.profiles import ProfileScorer
-from discreet.models.scorers.scorer import Scorer
+from discreet.models import ProfileScorer, Scorer
 from discreet.papers.dpimf import item_solves as items_of
-from discreet.privacy.session import Session
-from discreet.solvers.spectrum import with_fixed_signs
+from discreet.privacy import Session
+from discreet.solvers import with_fixed_signs
 from discreet.statistics import profiles as statistics
 
 LISTED = "listed"

@@ -16,11 +16,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, require
-from discreet.core.randomness import experiment_generator
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, experiment_generator, integer, require
+from discreet.data import Interactions, Vocabulary
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.protocol import (
     TAILS,
@@ -33,12 +30,20 @@ from discreet.federated.protocols.protocol import (
     only_fields,
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
-from discreet.models.estimator import check_budget
-from discreet.privacy.session import Session
-from discreet.solvers.spectrum import with_fixed_signs
-from discreet.statistics.norm_clipping import clipped_rows
-from discreet.statistics.profiles import COUNT_PART, ProfiledItems
-from discreet.statistics.statistic import ROUNDING, VECTOR_BITS, ExactNumbers, Part, blocks, to_fixed_point
+from discreet.models import check_budget
+from discreet.privacy import Session
+from discreet.solvers import with_fixed_signs
+from discreet.statistics import (
+    ROUNDING,
+    VECTOR_BITS,
+    ExactNumbers,
+    Part,
+    ProfiledItems,
+    blocks,
+    clipped_rows,
+    to_fixed_point,
+)
+from discreet.statistics.profiles import COUNT_PART
 
 # How the budget is shared: placing items in all rounds, sending users' places, and the fine-tuning.
 _PLACING, _SENDING, _TUNING = Fraction(5, 20), Fraction(11, 20), Fraction(4, 20)

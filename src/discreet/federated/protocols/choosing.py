@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from discreet.core.checks import one_of
-from discreet.data.facts import PublicFacts
+from discreet.core import one_of
+from discreet.data import PublicFacts
 from discreet.federated.errors import CannotAverage, SharedUsersAreSimulated
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.printed_dpimf import PrintedItems, PrintedUsers
 from discreet.federated.protocols.protocol import Protocol
-from discreet.models.estimator import Estimator
+from discreet.models import Estimator
 from discreet.papers.dpimf.estimators import PrintedFactorization
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 

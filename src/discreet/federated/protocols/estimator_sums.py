@@ -22,27 +22,17 @@ from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import require
-from discreet.core.progress import silent
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, PrivacyRandom, require, silent
+from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.federated.errors import MoreThanSums, NotOverParties, OnlyGaussianShares, TrainingOutOfStep
 from discreet.federated.noise import SharedNoise, symmetric_from
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
 from discreet.federated.protocols.protocol import Protocol, Shapes, StepResult, check_sum, promise_of
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.models.estimator import Estimator, statistics_of
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.certificate import Release, shared_release
-from discreet.privacy.guarantee import Guarantee
+from discreet.models import Estimator, Scorer, statistics_of
+from discreet.privacy import Guarantee, Release, Releases, Session, SharedBudget, shared_release
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.noise_shares import SharedBudget
-from discreet.privacy.queries import Releases
-from discreet.privacy.session import Session
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics import Part, Statistic
 
 _SUM = "total"
 

@@ -15,12 +15,8 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import one_of
-from discreet.core.randomness import experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, Indices, experiment_generator, one_of
+from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.federated.errors import NoGuaranteeAsPrinted
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.averaged_items import LISTED, averaged_rows, check_listed, only_listed
@@ -33,7 +29,7 @@ from discreet.federated.protocols.protocol import (
     only_fields,
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
-from discreet.models.scorers.scorer import Scorer
+from discreet.models import Scorer
 from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.estimators import (
     PrintedFactorization,
@@ -41,8 +37,7 @@ from discreet.papers.dpimf.estimators import (
     interactions_matrix,
     profiles_scorer,
 )
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import Session
+from discreet.privacy import Guarantee, Session
 
 _PROFILES = "profiles"
 # Profiles are in a ball; the last digits of a solve may be outside it.

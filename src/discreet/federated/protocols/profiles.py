@@ -11,8 +11,7 @@ import numpy.typing as npt
 from discreet.federated.protocols.protocol import check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, Value
 from discreet.papers.dpimf.item_solves import Loss
-from discreet.statistics.profiles import ProfileQuestion, Profiles
-from discreet.statistics.statistic import Norm
+from discreet.statistics import Norm, ProfileQuestion, Profiles
 
 PROFILE_ARRAYS = ("vectors", "squares", "growth", "center", "scale", "item_weights")
 PROFILE_FIELDS = ("clip", "count_part", "factors")

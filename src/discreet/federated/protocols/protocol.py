@@ -18,31 +18,28 @@ from typing import Protocol as Interface
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, Indices, PrivacyRandom
+from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.federated.errors import UseRunRounds
 from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.certificate import Release
-from discreet.privacy.guarantee import (
+from discreet.models import Scorer
+from discreet.privacy import (
     Assumption,
     Basis,
     Fact,
     Guarantee,
     Kind,
     Neighbors,
+    Release,
+    Session,
     Trust,
     Unit,
     assumptions_of,
+    pure_event,
 )
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace, gaussian_event, planned_noise
-from discreet.privacy.session import Session
-from discreet.report.guarantee_wording import WEAKEST_PARTY
+from discreet.report import WEAKEST_PARTY
 
 Shapes = Mapping[str, tuple[int, ...]]
 # No honest number comes near; sums of so many stay finite.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import integer, require
+from discreet.core import integer, require
 from discreet.federated.noise import OwnNoise, symmetric_from
 from discreet.federated.protocols.profiles import (
     NO_PAIRS,
@@ -33,14 +33,12 @@ from discreet.federated.protocols.protocol import (
     only_fields,
 )
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.models.scorers.profiles import ProfileScorer
-from discreet.models.scorers.scorer import Scorer
+from discreet.models import ProfileScorer, Scorer
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf.implicit_objective import GRAM, LINEAR, MOMENT, VOTES, ImplicitObjective
-from discreet.privacy.noise_shares import upper
-from discreet.privacy.session import Noisy, Session
+from discreet.privacy import Noisy, Session, upper
+from discreet.statistics import Norm
 from discreet.statistics import profiles as statistics
-from discreet.statistics.statistic import Norm
 
 
 @final

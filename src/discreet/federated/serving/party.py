@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import final
 
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions
 from discreet.federated.errors import CannotUse, NotAMember, SocketPathTooLong
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.flower.processes import Flower, answers_at, stop
@@ -26,7 +26,7 @@ from discreet.federated.party import Party
 from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.serving.tls import TlsLine, sealed_endpoint
 from discreet.federated.transport import Endpoint
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy import Ledger
 
 # How long the relay waits for an answer; a party's computation has no limit.
 _ANSWER_SECONDS = 600.0

@@ -15,10 +15,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Rows, one_algebra_thread
-from discreet.core.checks import integer, positive_finite
-from discreet.core.progress import Progress
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Progress, Rows, integer, one_algebra_thread, positive_finite
+from discreet.data import Interactions
 from discreet.models.baselines.tuning import (
     Baseline,
     HiddenInteractions,
@@ -31,10 +29,9 @@ from discreet.models.baselines.tuning import (
 )
 from discreet.models.scorers.factors import ImplicitFactorScorer, UnsureRatingScorer, counted
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.session import Session
-from discreet.solvers.als import Confidence, implicit_als
-from discreet.solvers.bayesian_als import Beliefs, believe, settle, spreads_of, start, sweep
-from discreet.statistics.statistic import rows_of
+from discreet.privacy import Session
+from discreet.solvers import Beliefs, Confidence, believe, implicit_als, settle, spreads_of, start, sweep
+from discreet.statistics import rows_of
 
 #: Counts at which features are halved, tried in this order; None leaves features out.
 SHRINKAGES = (None, 5.0, 20.0, 80.0)
@@ -79,7 +76,7 @@ def directions(data: Interactions) -> Floats:
     import scipy.sparse as sp
     from scipy.sparse.linalg import svds
 
-    from discreet.solvers.spectrum import REPEATABLE
+    from discreet.solvers import REPEATABLE
 
     counts = _counts(data)
     active = np.maximum(np.diff(data.indptr), 1)

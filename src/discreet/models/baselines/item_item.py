@@ -10,15 +10,13 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import integer, non_negative, positive_finite, within
-from discreet.core.progress import Progress
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Indices, Progress, integer, non_negative, positive_finite, within
+from discreet.data import Interactions
 from discreet.models.baselines.tuning import Baseline, Point, SearchDirection, hide_interactions, walk
 from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer, SparseWeightsScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.session import Session
-from discreet.solvers.item_regression import LocalPairs, OrderWeights
+from discreet.privacy import Session
+from discreet.solvers import LocalPairs, OrderWeights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

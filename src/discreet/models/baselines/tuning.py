@@ -13,14 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.data.bounding import hash_ids, mix
-from discreet.data.encoding import cells_of_rows
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Indices, Singles
+from discreet.data import Interactions, PublicFacts, cells_of_rows, hash_ids, mix
 from discreet.models.errors import NoPrivateVersion
 from discreet.models.estimator import Estimator, check_budget
-from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit, assumptions_of
+from discreet.privacy import Guarantee, Neighbors, Trust, Unit, assumptions_of
 
 Draws = npt.NDArray[np.uint64]
 

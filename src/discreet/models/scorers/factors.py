@@ -10,8 +10,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Indices, Singles
+from discreet.data import Interactions
 from discreet.models.errors import MalformedPart
 from discreet.models.scorers.ranking import LOGISTIC, Liking, LinearScores, Ranking
 from discreet.models.scorers.scorer import (
@@ -25,8 +25,8 @@ from discreet.models.scorers.scorer import (
     StoredNumbers,
 )
 from discreet.models.scorers.similarity import refuse_plain
-from discreet.solvers.few_rows import products, ridge_vectors
-from discreet.statistics.statistic import rows_of
+from discreet.solvers import products, ridge_vectors
+from discreet.statistics import rows_of
 
 #: How often items were chosen, in any unit; files of older versions do not have it.
 COUNTS = StoredNumbers(
@@ -303,7 +303,7 @@ class ImplicitFactorScorer(Scorer):
 
     def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's factors; only which items they interacted with counts."""
-        from discreet.solvers.als import Confidence, fold_in_implicit
+        from discreet.solvers import Confidence, fold_in_implicit
 
         chosen = rows_of(histories)._replace(values=np.ones(histories.n_ratings, dtype=np.float32))
         confidence = Confidence(alpha=self.alpha, regularization=self.regularization)
@@ -363,7 +363,7 @@ class UnsureRatingScorer(FactorRatings):
 
     def check(self) -> None:
         """Raise for covariances for another number of factors."""
-        from discreet.solvers.bayesian_als import packed_size
+        from discreet.solvers import packed_size
 
         if self.item_spreads.shape[1] != packed_size(self.ridge.size):
             raise MalformedPart(part="item_spreads", rule="shape")
@@ -371,7 +371,7 @@ class UnsureRatingScorer(FactorRatings):
     def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's bias and factors."""
         # Compiled: other scorers answer without waiting for it.
-        from discreet.solvers.bayesian_als import Beliefs, believe, lines_of
+        from discreet.solvers import Beliefs, believe, lines_of
 
         own = rows_of(histories)
         rated, columns = np.unique(own.columns, return_inverse=True)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Rows, Singles, run
+from discreet.core import Floats, Indices, Rows, Singles, run
 from discreet.core.exports import Later
-from discreet.data.epochs import EPOCHS, epoch_seconds
-from discreet.data.interactions import Interactions
+from discreet.data import EPOCHS, Interactions, epoch_seconds
 from discreet.models.errors import MalformedPart, NoFactorsFound
 from discreet.models.scorers.factors import LIKING, RANKINGS, RatingScorer, liking
 from discreet.models.scorers.ranking import Followed, Liking, LinearScores, Ranking, log_chance
@@ -34,7 +33,7 @@ from discreet.models.scorers.scorer import (
 )
 from discreet.models.scorers.similarity import PLAIN, refuse_plain
 from discreet.models.tuned_settings import ListSettings
-from discreet.solvers.few_rows import FEW, weighted_sums
+from discreet.solvers import FEW, weighted_sums
 
 if TYPE_CHECKING:
     from discreet.models.scorers import next_items_kernels as kernels

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core import Floats, Indices, Singles
 from discreet.core.exports import Later
-from discreet.data.interactions import Interactions
+from discreet.data import Interactions
 from discreet.models.errors import MalformedPart
 from discreet.models.scorers.interactions import recency
 from discreet.models.scorers.ranking import Ranking

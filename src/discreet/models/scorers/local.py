@@ -9,9 +9,8 @@ from typing import ClassVar, Self, final
 import numpy as np
 
 from discreet.collect.estimate import Collected
-from discreet.core.arrays import Floats, Indices
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, Indices
+from discreet.data import Interactions, Vocabulary
 from discreet.models.scorers.factors import COUNTS, FactorRatings, RatingScorer, counted
 from discreet.models.scorers.scorer import ITEMS, Constant, Ids, Stored, StoredNumbers
 

@@ -9,8 +9,8 @@ from typing import ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Rows, residuals
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Rows, residuals
+from discreet.data import Interactions
 from discreet.models.errors import MalformedPart
 from discreet.models.scorers.factors import COUNTS, LinearRatings
 from discreet.models.scorers.scorer import (
@@ -22,11 +22,8 @@ from discreet.models.scorers.scorer import (
     StoredNumber,
     StoredNumbers,
 )
-from discreet.solvers.low_rank.matrix import Projection
-from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, advance, begin
-from discreet.statistics.scaled_rows import own_places
-from discreet.statistics.statistic import rows_of
-from discreet.statistics.typical import USER_RIDGE
+from discreet.solvers import Projection
+from discreet.statistics import USER_RIDGE, RoundsSoFar, advance, begin, own_places, rows_of
 
 
 @final

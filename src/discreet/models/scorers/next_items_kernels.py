@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array
+from discreet.core import Array
 from discreet.core.kernels import compiled, inner
 
 # A half, its exponent moved into that of a single, is the single times this.

@@ -11,10 +11,8 @@ from typing import Any, ClassVar, final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles, predict_cells
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, Indices, Singles, predict_cells
+from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.models.errors import (
     EntriesNotReleased,
     EntriesOnly,
@@ -36,11 +34,9 @@ from discreet.models.scorers.scorer import (
     StoredNumbers,
     Word,
 )
-from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.errors import Overspent
-from discreet.privacy.session import Session
-from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
-from discreet.statistics.statistic import ExactNumbers, Part
+from discreet.privacy import Overspent, Session, times_up
+from discreet.solvers import Link, OneBitLoss, curvature_at_0
+from discreet.statistics import ExactNumbers, Part
 
 _NEWTON_STEPS = 12
 

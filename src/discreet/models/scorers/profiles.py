@@ -9,9 +9,8 @@ from typing import ClassVar, final
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from discreet.core.arrays import Floats, Indices, Singles, predict_cells
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, Indices, Singles, predict_cells
+from discreet.data import Interactions, Vocabulary
 from discreet.models.scorers.ranking import LinearScores, Ranking
 from discreet.models.scorers.scorer import (
     ITEMS,
@@ -23,8 +22,7 @@ from discreet.models.scorers.scorer import (
     StoredNumber,
     StoredNumbers,
 )
-from discreet.statistics.profiles import Profiles
-from discreet.statistics.statistic import rows_of
+from discreet.statistics import Profiles, rows_of
 
 
 @final

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core import Floats, Indices, Singles
 from discreet.core.exports import Later
-from discreet.data.interactions import Interactions
-from discreet.solvers.few_rows import FEW_ENTRIES, products
+from discreet.data import Interactions
+from discreet.solvers import FEW_ENTRIES, products
 
 if TYPE_CHECKING:
     from discreet.models.scorers import log_chance_kernels as kernels

@@ -11,9 +11,9 @@ from typing import Self, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats
 from discreet.models.scorers.scorer import RELEASED, Scorer, Stored, StoredNumbers
-from discreet.statistics.history_summary import LENGTH_STARTS, MOST_LEVELS, SummedHistories
+from discreet.statistics import LENGTH_STARTS, MOST_LEVELS, SummedHistories
 
 #: No release counts more users: data have at most 2^34, and what noise adds beyond this is cut off.
 MOST_COUNTED = 2.0**35

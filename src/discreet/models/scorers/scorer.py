@@ -11,14 +11,12 @@ from typing import Any, ClassVar, Self, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.registry import SCORERS
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import SCORERS, Floats, Indices, Singles
+from discreet.data import Interactions, Vocabulary
 from discreet.models.errors import MalformedPart, NotSearchable, NoVectors, UnknownRanking
 from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems
-from discreet.solvers.few_rows import FEW
+from discreet.solvers import FEW
 
 #: The name of the catalog's size, which is known before a file's arrays are read.
 ITEMS = "items"

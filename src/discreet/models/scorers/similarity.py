@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats
 from discreet.models.errors import NoFactorsFound
 from discreet.models.scorers.ranking import log_chance
 

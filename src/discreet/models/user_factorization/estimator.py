@@ -21,13 +21,9 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, one_algebra_thread
-from discreet.core.checks import ParameterError, one_of
-from discreet.core.errors import WrongKind, shown
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.data.item_tables import item_words, read_item_table, read_items
-from discreet.data.vocabulary import Vocabulary
+from discreet.core import Floats, Progress, WrongKind, one_algebra_thread, one_of, shown
+from discreet.core.checks import ParameterError
+from discreet.data import PublicFacts, Vocabulary, item_words, read_item_table, read_items
 from discreet.models.errors import PriorNotPrivate, PriorUnusable, SettingsConflict
 from discreet.models.estimator import (
     TIMES_ARE_PUBLIC,
@@ -50,11 +46,9 @@ from discreet.models.user_factorization.implicit_feedback import learn_implicit
 from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.models.user_factorization.settings import PURPOSES, FactorizationSettings
-from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind, weaker_basis
-from discreet.privacy.session import Session, share
-from discreet.solvers.spectrum import with_fixed_signs
-from discreet.statistics.data_source import DataSource
-from discreet.statistics.history_summary import LENGTH_PART, LENGTH_STARTS, MOST_LEVELS, HistorySummary
+from discreet.privacy import Assumption, Fact, Guarantee, Kind, Session, share, weaker_basis
+from discreet.solvers import with_fixed_signs
+from discreet.statistics import LENGTH_PART, LENGTH_STARTS, MOST_LEVELS, DataSource, HistorySummary
 
 #: The share of the budget that a fit with `for_synthesis` spends on histories; the model gets the rest.
 HISTORY_SHARE = share(0.03)

@@ -18,9 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.progress import Progress
-from discreet.data.interactions import Interactions
+from discreet.core import Floats, Indices, Progress
+from discreet.data import Interactions
 from discreet.models.released_items import RecentReleases
 from discreet.models.scorers.interactions import FADING, InteractionScorer, NextItems
 from discreet.models.user_factorization.latent_factors import feature_prior
@@ -32,19 +31,20 @@ from discreet.models.user_factorization.settings import (
     users_per_noise,
 )
 from discreet.models.user_factorization.votes_first import last_votes, share_for_votes
-from discreet.privacy.session import Session, share
-from discreet.solvers.empirical_bayes import VoteEstimate, denoised_pairs, shrink_coordinates
-from discreet.solvers.item_regression import (
+from discreet.privacy import Session, share
+from discreet.solvers import (
     LocalPairs,
     OrderWeights,
+    VoteEstimate,
+    clearest_part,
+    denoised_pairs,
+    edge_of_noise,
     regression_weights,
+    shrink_coordinates,
     strongest,
     strongest_of_sparse,
 )
-from discreet.solvers.spectrum import clearest_part, edge_of_noise
-from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence, OrderEvidence
-from discreet.statistics.counts import ItemVotes, UserCount
-from discreet.statistics.item_context import ItemContext
+from discreet.statistics import BACK_PARTS, CoOccurrence, ItemContext, ItemVotes, OrderEvidence, UserCount
 from discreet.statistics.typical import COUNT_PART
 
 # Standard deviations that make a finding sure.

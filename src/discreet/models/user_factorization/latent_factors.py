@@ -13,16 +13,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats
 from discreet.models.released_items import ItemView, sum_variance
 from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.privacy.session import Session
-from discreet.solvers.empirical_bayes import VoteEstimate, shrink_vectors
-from discreet.solvers.features import kernel_features, ridge_map
-from discreet.solvers.spectrum import clearest_part, with_fixed_signs
-from discreet.statistics.item_vectors import ItemVectors
-from discreet.statistics.residual_moment import ResidualMoment
-from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
+from discreet.privacy import Session
+from discreet.solvers import (
+    VoteEstimate,
+    clearest_part,
+    kernel_features,
+    ridge_map,
+    shrink_vectors,
+    with_fixed_signs,
+)
+from discreet.statistics import TYPICAL_RESIDUAL, USER_RIDGE, ItemVectors, ResidualMoment
+from discreet.statistics.typical import COUNT_PART
 
 # Of the factors beyond the constant, item quality and popularity come first.
 _PLAIN = 2

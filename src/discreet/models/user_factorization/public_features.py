@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from discreet.core.arrays import Floats
-from discreet.core.randomness import experiment_generator
-from discreet.privacy.session import Session
-from discreet.solvers.spectrum import with_fixed_signs
-from discreet.statistics.content_similarity import ContentSimilarity
+from discreet.core import Floats, experiment_generator
+from discreet.privacy import Session
+from discreet.solvers import with_fixed_signs
+from discreet.statistics import ContentSimilarity
 
 # Of the search for directions: further columns and iterations, which make the last ones accurate.
 _MORE, _ITERATIONS = 16, 4

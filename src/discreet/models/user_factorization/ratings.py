@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
+from discreet.core import Floats, Progress
+from discreet.data import PublicFacts
 from discreet.models.released_items import ItemView, RecentReleases, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer, NextItems
@@ -45,9 +44,9 @@ from discreet.models.user_factorization.settings import (
     users_per_noise,
 )
 from discreet.models.user_factorization.votes_first import last_votes, share_for_votes
-from discreet.privacy.session import Session, share
-from discreet.solvers.item_regression import OrderWeights
-from discreet.statistics.counts import ItemVotes
+from discreet.privacy import Session, share
+from discreet.solvers import OrderWeights
+from discreet.statistics import ItemVotes
 
 
 def learn_ratings(

@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import Annotated, final
 
 from discreet.models.tuned_settings import UNRECORDED, ItemSettings, ListSettings, Tuned, tuned
-from discreet.privacy.session import share
-from discreet.solvers.item_regression import OrderWeights
+from discreet.privacy import share
+from discreet.solvers import OrderWeights
 
 # How settings were chosen, as far as the history of the repository shows.
 BOUND = "bound on time, memory, or sizes; not tuned"

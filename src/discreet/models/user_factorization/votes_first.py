@@ -14,11 +14,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.randomness import experiment_generator
-from discreet.privacy.session import Session
-from discreet.solvers.empirical_bayes import VoteEstimate
-from discreet.statistics.counts import ItemVotes, VotesAmong
+from discreet.core import Floats, Indices, experiment_generator
+from discreet.privacy import Session
+from discreet.solvers import VoteEstimate
+from discreet.statistics import ItemVotes, VotesAmong
 
 # Shares that are compared, after the one that votes get anyway. The last one is a budget that is all spent on
 # votes.

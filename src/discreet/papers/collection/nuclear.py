@@ -20,18 +20,31 @@ from discreet.collect.channel_correction import (
 )
 from discreet.collect.estimate import Collected, rho_bound, rho_expected
 from discreet.collect.hidden_items import levels_of
-from discreet.core.arrays import Rows, predict_cells
-from discreet.core.checks import integer, non_negative, positive_finite
-from discreet.core.progress import Progress
-from discreet.core.randomness import experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.models.local import SWEEPS, TOLERANCE, CellEstimator, cells_of, check_local, own_ridge
-from discreet.models.scorers.factors import RatingScorer, counted
-from discreet.models.scorers.local import LocalScorer, factor_scorer
-from discreet.models.scorers.scorer import Scorer
+from discreet.core import (
+    Progress,
+    Rows,
+    experiment_generator,
+    integer,
+    non_negative,
+    positive_finite,
+    predict_cells,
+)
+from discreet.data import Interactions, PublicFacts
+from discreet.models import (
+    SWEEPS,
+    TOLERANCE,
+    CellEstimator,
+    LocalScorer,
+    RatingScorer,
+    Scorer,
+    cells_of,
+    check_local,
+    counted,
+    factor_scorer,
+    own_ridge,
+)
 from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers
-from discreet.solvers.low_rank.nuclear import Recovery, largest_singular, recover
+from discreet.solvers import Recovery, largest_singular, recover
 
 #: Shares of the residual variance that latent factors may explain, tried in this order on held-out reports.
 SHARES_TRIED = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)

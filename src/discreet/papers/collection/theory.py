@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from discreet.collect.estimate import rho_bound, rho_expected
-from discreet.core.checks import failure_probability, integer, non_negative, require
+from discreet.core import failure_probability, integer, non_negative, require
 from discreet.papers.bounds import Bound, PublicSizes, printed, proved
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.local import hidden_numbers, hidden_stars

@@ -13,26 +13,13 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, one_of, positive, positive_finite, probability, require
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.models.baselines.tuning import no_promise
-from discreet.models.estimator import Estimator
-from discreet.models.scorers.profiles import TrainedProfileScorer
-from discreet.models.scorers.scorer import Scorer
+from discreet.core import Floats, Progress, integer, one_of, positive, positive_finite, probability, require
+from discreet.data import Interactions, PublicFacts, Vocabulary
+from discreet.models import Estimator, Scorer, TrainedProfileScorer, no_promise
 from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.theory import LOSSES, Loss, printed_epsilon_before
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import Session
-from discreet.report.guarantee_wording import (
-    PRINTED_DPIMF,
-    PRINTED_DPMF,
-    PRINTED_WEIGHTS,
-    TRAINED_WITHOUT_NOISE,
-)
+from discreet.privacy import Guarantee, Session
+from discreet.report import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_WEIGHTS, TRAINED_WITHOUT_NOISE
 
 Sampling = Literal["none", "corrected", "printed"]
 

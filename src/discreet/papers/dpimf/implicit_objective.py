@@ -14,19 +14,23 @@ from typing import ClassVar, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, require
-from discreet.core.progress import Progress
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import SumsEstimator, check_budget
-from discreet.models.scorers.profiles import ProfileScorer
-from discreet.models.scorers.scorer import Scorer
+from discreet.core import Floats, Progress, integer, require
+from discreet.data import Interactions
+from discreet.models import ProfileScorer, Scorer, SumsEstimator, check_budget
 from discreet.papers.dpimf import item_solves as items_of
+from discreet.privacy import Session, share
 from discreet.privacy.mechanisms.additive import FixedPoint
-from discreet.privacy.session import Session, share
+from discreet.statistics import (
+    ROUNDING,
+    VECTOR_BITS,
+    Norm,
+    Part,
+    ProfileQuestion,
+    Profiles,
+    norms_of_all,
+    weighted_terms,
+)
 from discreet.statistics import profiles as party
-from discreet.statistics.profiles import ProfileQuestion, Profiles, norms_of_all, weighted_terms
-from discreet.statistics.statistic import ROUNDING, VECTOR_BITS, Norm, Part
 
 LossName = Literal["shared", "symmetric", "complementary", "strawman"]
 

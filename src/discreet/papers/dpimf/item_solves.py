@@ -17,11 +17,10 @@ from typing import final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.privacy.session import Noisy
-from discreet.solvers.norm_ball import minimize_in_ball
-from discreet.solvers.spectrum import edge_of_noise, outstanding
-from discreet.statistics.profiles import PEOPLE_PART, ProfileQuestion, Profiles, gram_bound
+from discreet.core import Floats, Indices
+from discreet.privacy import Noisy
+from discreet.solvers import edge_of_noise, minimize_in_ball, outstanding
+from discreet.statistics import PEOPLE_PART, ProfileQuestion, Profiles, gram_bound
 
 # A matrix of about this times sqrt(users / noise) popular items has eigenvalues above the noise.
 _ITEMS_PER_ROOT = 5.0

@@ -16,23 +16,22 @@ import numpy as np
 from discreet.collect.errors import WrongReports
 from discreet.collect.estimate import Collected
 from discreet.collect.hidden_items import cell_guarantee
-from discreet.core.arrays import Floats, Singles
-from discreet.core.checks import integer, require
-from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator, check_budget, without_cap
-from discreet.models.fitted import FittedModel
-from discreet.models.local import fitted_reports
-from discreet.models.scorers.item_item import NeighborScorer
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import PARTICIPATION, Guarantee, Unit, assumptions_of
+from discreet.core import Floats, PrivacyRandom, Progress, Singles, integer, require
+from discreet.data import Interactions, PublicFacts
+from discreet.models import (
+    Estimator,
+    FittedModel,
+    NeighborScorer,
+    Scorer,
+    check_budget,
+    fitted_reports,
+    without_cap,
+)
+from discreet.privacy import PARTICIPATION, Guarantee, Session, Unit, assumptions_of
 from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
-from discreet.privacy.session import Session
-from discreet.statistics.statistic import blocks
+from discreet.statistics import blocks
 
 Similarity = Literal["jaccard", "cosine"]
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from discreet.core.randomness import experiment_generator
+from discreet.core import experiment_generator
 from discreet.papers.dpimf.theory import LOSSES, Loss
-from discreet.privacy.simulated_noise import largest_weights
-from discreet.solvers.norm_ball import minimize_in_ball
+from discreet.privacy import largest_weights
+from discreet.solvers import minimize_in_ball
 
 Floats = npt.NDArray[np.float64]
 Variant = Literal["str", "com", "sym", "opt"]

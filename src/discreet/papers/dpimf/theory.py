@@ -13,9 +13,9 @@ from typing import Literal, final
 
 import numpy as np
 
-from discreet.core.checks import integer, non_negative, positive_finite, require
+from discreet.core import integer, non_negative, positive_finite, require
 from discreet.papers.bounds import Bound, PublicSizes, printed, proved, refuted
-from discreet.privacy.simulated_noise import largest_weights, sampling_scale
+from discreet.privacy import largest_weights, sampling_scale
 
 Loss = Literal["strawman", "complementary", "symmetric", "optimal"]
 LOSSES: tuple[Loss, ...] = ("strawman", "complementary", "symmetric", "optimal")

@@ -8,10 +8,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.core.checks import integer
-from discreet.core.progress import Progress
-from discreet.models.estimator import SumsEstimator, check_budget
-from discreet.models.scorers.scorer import Scorer
+from discreet.core import Progress, integer
+from discreet.models import Scorer, SumsEstimator, check_budget
 from discreet.papers.frank_wolfe.directions import (
     centered,
     item_factor,
@@ -20,9 +18,9 @@ from discreet.papers.frank_wolfe.directions import (
     usual_length,
 )
 from discreet.papers.frank_wolfe.frank_wolfe import shared_rounds
-from discreet.privacy.session import Session
-from discreet.solvers.spectrum import outstanding
-from discreet.statistics.scaled_rows import ScaledMoment
+from discreet.privacy import Session
+from discreet.solvers import outstanding
+from discreet.statistics import ScaledMoment
 
 # Residuals are clamped to this, in units of half the scale.
 _CLAMP = 0.5

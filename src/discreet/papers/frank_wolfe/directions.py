@@ -14,18 +14,13 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.models.biases import release_biases
-from discreet.models.released_items import ItemView
-from discreet.models.scorers.factors import RatingScorer
-from discreet.privacy.session import Session
-from discreet.solvers.empirical_bayes import shrink
-from discreet.solvers.spectrum import outstanding
-from discreet.statistics.counts import UserCount
-from discreet.statistics.scaled_rows import Scaling
-from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
+from discreet.core import Floats, Progress
+from discreet.data import PublicFacts
+from discreet.models import ItemView, RatingScorer, release_biases
+from discreet.privacy import Session
+from discreet.solvers import outstanding, shrink
+from discreet.statistics import TYPICAL_RESIDUAL, USER_RIDGE, Scaling, UserCount
+from discreet.statistics.typical import COUNT_PART
 
 # A user's coefficients have prior variance 1; this is the variance of ratings around predictions.
 FACTOR_RIDGE = TYPICAL_RESIDUAL**2

@@ -10,17 +10,13 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, one_of, positive_finite
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.models.estimator import SumsEstimator, check_budget
-from discreet.models.released_items import ItemView
-from discreet.models.scorers.scorer import Scorer
+from discreet.core import Floats, Progress, integer, one_of, positive_finite
+from discreet.data import PublicFacts
+from discreet.models import ItemView, Scorer, SumsEstimator, check_budget
 from discreet.papers.frank_wolfe.directions import FoundDirection, centered, item_factor, leading
-from discreet.privacy.session import Session, share
-from discreet.solvers.spectrum import oja, random_signs
-from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct, Scaling
+from discreet.privacy import Session, share
+from discreet.solvers import oja, random_signs
+from discreet.statistics import ScaledMoment, ScaledProduct, Scaling
 
 Solver = Literal["auto", "covariance", "oja"]
 Schedule = Literal["uniform", "growing"]

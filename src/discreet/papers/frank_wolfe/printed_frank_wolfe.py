@@ -9,17 +9,12 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, one_of, positive_finite
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.models.estimator import SumsEstimator, check_budget
-from discreet.models.scorers.low_rank import SteppedScorer
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.session import Session
-from discreet.solvers.spectrum import random_signs, unit, with_fixed_signs
-from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, SteppedMoment, SteppedProduct, SteppedStretch
-from discreet.statistics.typical import TYPICAL_RESIDUAL
+from discreet.core import Floats, Progress, integer, one_of, positive_finite
+from discreet.data import PublicFacts
+from discreet.models import Scorer, SteppedScorer, SumsEstimator, check_budget
+from discreet.privacy import Session
+from discreet.solvers import random_signs, unit, with_fixed_signs
+from discreet.statistics import TYPICAL_RESIDUAL, RoundsSoFar, SteppedMoment, SteppedProduct, SteppedStretch
 
 Solver = Literal["auto", "covariance", "oja"]
 

@@ -10,21 +10,14 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Rows
-from discreet.core.checks import integer, positive_finite
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import SumsEstimator, check_budget
-from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
-from discreet.models.scorers.scorer import Scorer
+from discreet.core import Floats, Progress, Rows, integer, positive_finite
+from discreet.data import Interactions, PublicFacts
+from discreet.models import ProjectedGradientScorer, Scorer, SumsEstimator, check_budget, own_residuals
 from discreet.papers.frank_wolfe.directions import Centered, centered, own_means_only, usual_length
 from discreet.papers.frank_wolfe.frank_wolfe import MOST_ROUNDS, affordable_rounds, shared_rounds
-from discreet.privacy.session import Session
-from discreet.solvers.low_rank.matrix import Projection, project_moment
-from discreet.statistics.frank_wolfe_rounds import LocalSteps, advance, begin, bounded_moment
-from discreet.statistics.statistic import Part
-from discreet.statistics.typical import TYPICAL_RESIDUAL
+from discreet.privacy import Session
+from discreet.solvers import Projection, project_moment
+from discreet.statistics import TYPICAL_RESIDUAL, LocalSteps, Part, advance, begin, bounded_moment
 
 # The assumed size of entries of the completed matrix, for the radius of the nuclear ball.
 _TYPICAL_ENTRY = 0.3

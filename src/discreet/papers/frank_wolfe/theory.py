@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from discreet.core.checks import failure_probability, positive_finite, require
+from discreet.core import failure_probability, positive_finite, require
 from discreet.papers.bounds import Bound, PublicSizes, printed, proved
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy import gaussian_multiplier
 
 
 @final

@@ -8,14 +8,9 @@ from typing import ClassVar, final
 import numpy as np
 
 from discreet.collect.estimate import Collected
-from discreet.core.checks import integer, positive_finite
-from discreet.core.progress import Progress
-from discreet.models.local import LocalEstimator, check_local
-from discreet.models.scorers.factors import RatingScorer, counted
-from discreet.models.scorers.local import LocalScorer
-from discreet.models.scorers.scorer import Scorer
-from discreet.solvers.channel_fit import SPREAD, ChannelFit, Reports, fit_channel
-from discreet.solvers.features import pattern_features
+from discreet.core import Progress, integer, positive_finite
+from discreet.models import LocalEstimator, LocalScorer, RatingScorer, Scorer, check_local, counted
+from discreet.solvers import SPREAD, ChannelFit, Reports, fit_channel, pattern_features
 
 
 @final

@@ -12,16 +12,20 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import eigsh
 
 from discreet.collect.estimate import Collected
-from discreet.core.arrays import Floats, Rows, residuals, run_over_rows
-from discreet.core.checks import integer, one_of, positive_finite
+from discreet.core import (
+    Floats,
+    Progress,
+    Rows,
+    experiment_generator,
+    integer,
+    one_of,
+    positive_finite,
+    residuals,
+    run_over_rows,
+)
 from discreet.core.exports import Later
-from discreet.core.progress import Progress
-from discreet.core.randomness import experiment_generator
-from discreet.models.local import LocalEstimator, check_local
-from discreet.models.scorers.local import factor_scorer
-from discreet.models.scorers.scorer import Scorer
-from discreet.solvers.als import require_twins, solve_rows
-from discreet.solvers.spectrum import REPEATABLE
+from discreet.models import LocalEstimator, Scorer, check_local, factor_scorer
+from discreet.solvers import REPEATABLE, require_twins, solve_rows
 
 if TYPE_CHECKING:
     from discreet.solvers import report_kernels

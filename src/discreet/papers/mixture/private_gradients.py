@@ -22,24 +22,31 @@ from discreet.collect.gradient_rounds import (
     read_answer,
 )
 from discreet.collect.wire import ReportRefusal, ReportRefused
-from discreet.core.arrays import Floats, Indices, Rows
-from discreet.core.checks import integer, positive, positive_finite
-from discreet.core.progress import Progress
-from discreet.core.randomness import experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.models.errors import ScaleTooSmall
-from discreet.models.estimator import Estimator
-from discreet.models.fitted import FittedModel
-from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.local import PINNED
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.rounding import round_down
-from discreet.privacy.certificate import certificate, response_release
-from discreet.privacy.guarantee import PARTICIPATION, Guarantee, Unit, assumptions_of
+from discreet.core import (
+    Floats,
+    Indices,
+    Progress,
+    Rows,
+    experiment_generator,
+    integer,
+    positive,
+    positive_finite,
+)
+from discreet.data import PublicFacts
+from discreet.models import PINNED, Estimator, FittedModel, RatingScorer, ScaleTooSmall, Scorer
+from discreet.privacy import (
+    PARTICIPATION,
+    Guarantee,
+    Session,
+    Unit,
+    assumptions_of,
+    response_release,
+    round_down,
+)
+from discreet.privacy.certificate import certificate
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.local import sign_flip
-from discreet.privacy.session import Session
-from discreet.statistics.data_source import DataSource
+from discreet.statistics import DataSource
 
 _START = 0.1
 # The step is shortened until the known noise moves an entry by about this much per round.

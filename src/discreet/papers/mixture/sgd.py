@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, ClassVar, final
 import numpy as np
 
 from discreet.collect.estimate import Collected
-from discreet.core.arrays import Floats, Rows, require_fit
-from discreet.core.checks import integer, non_negative, positive_finite
+from discreet.core import (
+    Floats,
+    Progress,
+    Rows,
+    experiment_generator,
+    integer,
+    non_negative,
+    positive_finite,
+    require_fit,
+)
 from discreet.core.exports import Later
-from discreet.core.progress import Progress
-from discreet.core.randomness import experiment_generator
-from discreet.models.local import LocalEstimator, check_local
-from discreet.models.scorers.local import factor_scorer
-from discreet.models.scorers.scorer import Scorer
-from discreet.solvers.errors import Diverged
+from discreet.models import LocalEstimator, Scorer, check_local, factor_scorer
+from discreet.solvers import Diverged
 
 if TYPE_CHECKING:
     from discreet.solvers import report_kernels

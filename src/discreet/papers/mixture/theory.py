@@ -8,8 +8,7 @@ from typing import final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import finite, integer, require
+from discreet.core import Floats, finite, integer, require
 from discreet.papers.bounds import Bound, PublicSizes, printed, proved
 
 # Points at which moments are integrated; the integrands are smooth on both sides of the rating.

@@ -18,23 +18,29 @@ import numpy.typing as npt
 from discreet.collect.campaign import DEVICES, local_guarantee
 from discreet.collect.errors import WrongReports
 from discreet.collect.estimate import Collected
-from discreet.core.arrays import Floats
-from discreet.core.checks import failure_probability, integer, non_negative, one_of, positive_finite, require
-from discreet.core.progress import Progress
-from discreet.core.randomness import experiment_generator
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.models.errors import SettingsConflict
-from discreet.models.fitted import FittedModel
-from discreet.models.local import fitted_reports
-from discreet.models.scorers.one_bit import (
+from discreet.core import (
+    Floats,
+    Progress,
+    experiment_generator,
+    failure_probability,
+    integer,
+    non_negative,
+    one_of,
+    positive_finite,
+    require,
+)
+from discreet.data import Interactions, PublicFacts
+from discreet.models import (
     CompletedMatrix,
+    FittedModel,
     OneBitScorer,
     ReleasedCells,
+    Scorer,
+    SettingsConflict,
     Vault,
     binary_ratings,
+    fitted_reports,
 )
-from discreet.models.scorers.scorer import Scorer
 from discreet.papers.one_bit.task import (
     ClampedGradient,
     FlippedRatings,
@@ -44,9 +50,7 @@ from discreet.papers.one_bit.task import (
     mean_on_scale,
     released_mean,
 )
-from discreet.privacy.accounting.gaussian import least
-from discreet.privacy.accounting.rounding import sum_up, times_up
-from discreet.privacy.guarantee import Guarantee, Trust
+from discreet.privacy import Guarantee, Session, Trust, least, sum_up, times_up
 from discreet.privacy.mechanisms.additive import (
     gaussian_deviation,
     gaussian_event,
@@ -55,18 +59,17 @@ from discreet.privacy.mechanisms.additive import (
 )
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
-from discreet.privacy.session import Session
-from discreet.report.guarantee_wording import PROBIT_OBJECTIVE, answered_entries
-from discreet.solvers.low_rank.losses import (
+from discreet.report import PROBIT_OBJECTIVE, answered_entries
+from discreet.solvers import (
+    LowRank,
     MeteredGradient,
     OneBitLoss,
     curvature_at_0,
     curvature_ratio,
+    project_dense,
     steepness,
 )
-from discreet.solvers.low_rank.matrix import LowRank, project_dense
-from discreet.statistics.counts import RatingShares
-from discreet.statistics.statistic import Norm
+from discreet.statistics import Norm, RatingShares
 
 Step = Literal["fixed", "barzilai-borwein"]
 

@@ -11,20 +11,15 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator
-from discreet.models.scorers.one_bit import public_threshold
-from discreet.models.scorers.scorer import Scorer
+from discreet.core import Floats, Progress
+from discreet.data import Interactions, PublicFacts
+from discreet.models import Estimator, Scorer, public_threshold
 from discreet.papers.one_bit.estimators import OneBitOutput, projected_scorer
 from discreet.papers.one_bit.task import Task, check_completion
 from discreet.papers.one_bit.theory import printed_sensitivity
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import Session
-from discreet.report.guarantee_wording import PRINTED_OBJECTIVE, PRINTED_OUTPUT, TRAINED_WITHOUT_NOISE
-from discreet.solvers.low_rank.losses import Link
+from discreet.privacy import Guarantee, Session
+from discreet.report import PRINTED_OBJECTIVE, PRINTED_OUTPUT, TRAINED_WITHOUT_NOISE
+from discreet.solvers import Link
 
 _SOURCE = "Li et al., One-bit matrix completion with differential privacy, as printed: refuted"
 

@@ -16,48 +16,54 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, one_algebra_thread
-from discreet.core.checks import (
+from discreet.core import (
+    Floats,
+    PrivacyRandom,
+    Progress,
     finite,
     integer,
     non_negative,
+    one_algebra_thread,
     one_of,
     positive,
     positive_finite,
     probability,
     require,
 )
-from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import Estimator
-from discreet.models.scorers.factors import counted
-from discreet.models.scorers.one_bit import OneBitScorer, binary_ratings, public_threshold
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.accounting.rounding import left_over
-from discreet.privacy.guarantee import (
+from discreet.data import Interactions, PublicFacts, Vocabulary
+from discreet.models import Estimator, OneBitScorer, Scorer, binary_ratings, counted, public_threshold
+from discreet.privacy import (
     Assumption,
     Basis,
     Fact,
     Guarantee,
     Kind,
     Neighbors,
+    Session,
     Trust,
     Unit,
     assumptions_of,
+    left_over,
+    pure_event,
 )
 from discreet.privacy.mechanisms.additive import laplace_scale
 from discreet.privacy.mechanisms.randomized_response import SignFlip
-from discreet.privacy.session import Session
-from discreet.solvers.errors import NothingToLearn
-from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0
-from discreet.solvers.low_rank.matrix import LowRank, ObservedEntries
-from discreet.solvers.low_rank.spg import BoundedNuclearBall, Domain, NuclearBall, minimize, walk
-from discreet.statistics.counts import RatingShares
-from discreet.statistics.statistic import ExactNumbers, Norm, Part
+from discreet.solvers import (
+    LINKS,
+    BoundedNuclearBall,
+    Domain,
+    Link,
+    LowRank,
+    NothingToLearn,
+    NuclearBall,
+    ObservedEntries,
+    OneBitLoss,
+    Oracle,
+    curvature_at_0,
+    minimize,
+    walk,
+)
+from discreet.statistics import ExactNumbers, Norm, Part, RatingShares
 
 # Up to this many entries the matrix is dense and all entries are bounded; above, predictions are clipped.
 DENSE_CELLS = 40_000

@@ -14,8 +14,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import expit, ndtr
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import integer, positive_finite, require
+from discreet.core import Floats, integer, positive_finite, require
 from discreet.papers.bounds import Bound, PublicSizes, printed, proved, refuted
 
 # Suprema of even, smooth functions on [0, alpha]; with so many points the error is less than 1e-8.

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from discreet.core.checks import failure_probability, non_negative, positive_finite
+from discreet.core import failure_probability, non_negative, positive_finite
 from discreet.privacy.accounting.events import (
     Leaf,
     describe,

@@ -18,14 +18,7 @@ from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from discreet.core.checks import (
-    failure_probability,
-    integer,
-    non_negative,
-    positive,
-    positive_finite,
-    probability,
-)
+from discreet.core import failure_probability, integer, non_negative, positive, positive_finite, probability
 from discreet.privacy.accounting.gaussian import compose_gaussians
 from discreet.privacy.errors import DamagedRecord, SampledEvent, UnknownEvent
 

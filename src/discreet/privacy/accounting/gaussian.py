@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from discreet.core.checks import failure_probability, non_negative, positive, positive_finite, require
+from discreet.core import failure_probability, non_negative, positive, positive_finite, require
 from discreet.core.exports import Later
 
 if TYPE_CHECKING:

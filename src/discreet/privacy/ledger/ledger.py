@@ -17,9 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
-from discreet.core.checks import DiscreetError, renamed, require
-from discreet.core.errors import Spent
-from discreet.core.frames import FrameKind, to_frame
+from discreet.core import FrameKind, Spent, renamed, require, to_frame
+from discreet.core.checks import DiscreetError
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.errors import NeedsEpsilon, SeveralDefinitions, Unbudgeted
 from discreet.privacy.guarantee import Assumption, Guarantee

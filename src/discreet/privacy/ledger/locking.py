@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from discreet.core.sqlite import PATIENCE_SECONDS, SILENCE_SECONDS
+from discreet.core import PATIENCE_SECONDS, SILENCE_SECONDS
 from discreet.privacy.errors import LedgerInUse, LedgerUnlockable
 
 SUFFIX = ".lock"

@@ -22,9 +22,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, final
 
+from discreet.core import CannotWrite, is_locked_elsewhere, name_aside
 from discreet.core.checks import DiscreetError
-from discreet.core.errors import CannotWrite
-from discreet.core.files import is_locked_elsewhere, name_aside
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.records import Entry, EntryState
 

@@ -13,9 +13,7 @@ from discreet.core.checks import DiscreetError, PrivacyError
 from discreet.privacy.errors import DatasetUnclear
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import balance
-from discreet.report.charts import axes_for
-from discreet.report.guarantee_wording import number_above
-from discreet.report.pages import html_table
+from discreet.report import axes_for, html_table, number_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,9 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import final
 
-from discreet.core import sqlite
-from discreet.core.errors import CannotWrite, NoSuchFile
-from discreet.core.files import put_aside, remove_leftovers
+from discreet.core import CannotWrite, NoSuchFile, put_aside, remove_leftovers, sqlite
 from discreet.privacy import errors
 from discreet.privacy.ledger.chain import ANCHORS
 from discreet.privacy.ledger.locking import locked

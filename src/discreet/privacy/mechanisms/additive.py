@@ -24,10 +24,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import non_negative, positive, positive_finite, require
-from discreet.core.errors import NotFiniteArray
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import (
+    Floats,
+    NotFiniteArray,
+    PrivacyRandom,
+    non_negative,
+    positive,
+    positive_finite,
+    require,
+)
 from discreet.privacy.accounting.events import event_types
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.accounting.rounding import floor_log2, power_of_two, root_above, round_down, round_up

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import finite_array, require
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, Indices, PrivacyRandom, finite_array, require
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.errors import OffGrid
 from discreet.privacy.mechanisms.channel import (

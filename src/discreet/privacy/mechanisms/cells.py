@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import finite, finite_array, positive_finite, require
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, PrivacyRandom, finite, finite_array, positive_finite, require
 from discreet.privacy.errors import WholeCatalogNeeded
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.channel import Channel, CountTable

@@ -16,9 +16,7 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import require, within
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, Indices, PrivacyRandom, require, within
 from discreet.privacy.errors import NoInverse, TableReveals
 from discreet.privacy.sampling.draws import draw_from_table
 

@@ -10,8 +10,7 @@ from typing import final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, Indices, PrivacyRandom
 from discreet.privacy.mechanisms.channel import (
     ROUNDING,
     WORDS,

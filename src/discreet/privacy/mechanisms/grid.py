@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import finite, finite_array, integer, require
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, Indices, PrivacyRandom, finite, finite_array, integer, require
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.errors import OffGrid
 from discreet.privacy.mechanisms.channel import ROUNDING, Channel, CountTable, local_epsilon

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import finite_array, integer, probability, require
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, PrivacyRandom, finite_array, integer, probability, require
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.errors import BothFlipsNeeded, OffGrid
 from discreet.privacy.mechanisms.channel import WORDS, Channel, CountTable, count_above, local_epsilon

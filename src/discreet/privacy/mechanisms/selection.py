@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from discreet.core.checks import integer, positive_finite, require
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import PrivacyRandom, integer, positive_finite, require
 from discreet.privacy.accounting.events import FailureEvent
 from discreet.privacy.errors import TooManyNames
 from discreet.privacy.mechanisms.additive import FixedPoint, Gaussian, NoiseGrid

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import finite, finite_array, positive_finite, require
-from discreet.core.randomness import PrivacyRandom
+from discreet.core import Floats, Indices, PrivacyRandom, finite, finite_array, positive_finite, require
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.errors import OffGrid, SumOverflows, TableReveals
 from discreet.privacy.mechanisms.additive import MOST_SHIFT_LAPLACE, FixedPoint

@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import integer, positive_finite, require
+from discreet.core import PrivacyRandom, integer, positive_finite, require
 from discreet.core.exports import Later
-from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.errors import BadTable, OffGrid
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.splits import Split, leave_one_out
+from discreet.core import PrivacyRandom, experiment_generator
+from discreet.data import Split, leave_one_out
 from discreet.evaluation.list_scores import sample_negatives
 from discreet.evaluation.scoring import measure as score_model
-from discreet.models.baselines.als import ImplicitAls
-from discreet.models.popularity import Popularity
+from discreet.models import ImplicitAls, Popularity
 from discreet.papers.dpimf import printed_losses as losses
 from discreet.papers.dpimf.estimators import Dpimf, PrintedFactorization, sides_of
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from discreet.papers.dpimf import printed_losses as losses
 from discreet.papers.dpimf.printed_losses import VARIANTS, Floats, Setting, Trained, Variant
 from discreet.papers.dpimf.theory import DpimfSettings, corollary_holds, gamma, redesign_bound
-from discreet.privacy.simulated_noise import largest_weights, sampling_loss, sampling_scale
+from discreet.privacy import largest_weights, sampling_loss, sampling_scale
 from discreet.reproduce import copies
 from discreet.reproduce.dpimf.experiments import FILMS, LOSS_EPSILONS, Bench, bench_on, solve_side
 from discreet.reproduce.figures import Panel, PlottedLine, draw

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from discreet.core.arrays import Floats, run
-from discreet.core.checks import integer, non_negative, one_of, positive, positive_finite
+from discreet.core import Floats, integer, non_negative, one_of, positive, positive_finite, run
 from discreet.core.kernels import compiled, inner
 from discreet.solvers.errors import GradientOverspent, ObjectivePrivate, SizesDiffer
 

@@ -14,8 +14,7 @@ from typing import NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Rows, multiply, predict_cells
-from discreet.core.checks import positive
+from discreet.core import Floats, Rows, multiply, positive, predict_cells
 from discreet.solvers.errors import RadiusTooLarge
 from discreet.solvers.spectrum import column_signs, with_fixed_signs
 

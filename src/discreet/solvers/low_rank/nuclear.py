@@ -19,18 +19,21 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
-from discreet.core.arrays import (
+from discreet.core import (
     Array,
     Floats,
     Rows,
+    experiment_generator,
+    integer,
+    non_negative,
     one_algebra_thread,
+    positive,
+    positive_finite,
     require_fit,
     residuals,
     run_over_rows,
 )
-from discreet.core.checks import integer, non_negative, positive, positive_finite
 from discreet.core.kernels import compiled
-from discreet.core.randomness import experiment_generator
 from discreet.solvers import als as als_kernels
 from discreet.solvers.als import ridge_rows, solve_rows
 from discreet.solvers.spectrum import REPEATABLE, column_signs

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core import Floats
 from discreet.solvers.low_rank.losses import Oracle
 from discreet.solvers.low_rank.matrix import (
     LowRank,

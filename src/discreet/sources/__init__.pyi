@@ -1,0 +1,15 @@
+from discreet.sources.cluster import ClusterSource as ClusterSource
+from discreet.sources.cluster import Whereabouts as Whereabouts
+from discreet.sources.cluster import connected as connected
+from discreet.sources.cluster import in_order as in_order
+from discreet.sources.cluster import on_cluster as on_cluster
+from discreet.sources.cluster import opened_once as opened_once
+from discreet.sources.lists import write_lists as write_lists
+from discreet.sources.sharding import PieceReader as PieceReader
+from discreet.sources.sharding import as_texts as as_texts
+from discreet.sources.sharding import make_shards as make_shards
+from discreet.sources.shards import ShardFolder as ShardFolder
+from discreet.sources.shards import is_shard_folder as is_shard_folder
+from discreet.sources.shards import open_shards as open_shards
+from discreet.sources.spark import on_spark as on_spark
+from discreet.sources.spark import session as session
