@@ -54,8 +54,9 @@ def test_every_name_is_found_and_is_the_one_that_type_checkers_see(name):
     assert set(homes) == set(package.__all__) - {"__version__"}
     for exported, home in homes.items():
         module = importlib.import_module(home)
-        expected = getattr(module, exported, None) or importlib.import_module(f"{home}.{exported}")
-        assert getattr(package, exported) is expected, exported
+        if not hasattr(module, exported):
+            module = importlib.import_module(f"{home}.{exported}")
+        assert getattr(package, exported) is getattr(module, exported, module), exported
     with pytest.raises(AttributeError) as caught:
         _ = package.nonsense
     assert "nonsense" in str(caught.value)
