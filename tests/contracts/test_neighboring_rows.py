@@ -19,7 +19,7 @@ from discreet.audit.neighboring_rows import read_case, search
 from discreet.data import encoding
 from discreet.data.errors import OtherFormat
 from discreet.data.guessing import Wishes
-from discreet.data.reading import blocks, frames, readers
+from discreet.data.reading import blocks, columns, frames, readers, tables
 from discreet.data.reading.readers import on_scale, read
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources.sharding import PieceReader
@@ -156,6 +156,30 @@ def ends_of_the_scale_only(case, folder, present):
         return read_case(case, folder, present)
 
 
+def columns_as_text(case, folder, present):
+    """Make whole columns texts for conditions: polars fails for all rows if one date is beyond calendars."""
+
+    def at_once(given, column):
+        return given.cast(pl.String, strict=False).str.strip_chars()
+
+    with mock.patch.object(columns, "plain_texts", at_once):
+        return read_case(case, folder, present)
+
+
+def kind_of_each_file(case, folder, present):
+    """Look at the first bytes of each file or piece of which no row is read, whoever wrote it."""
+    read_lines = tables._read_lines
+
+    def looked_at(file, schema, span):
+        found = read_lines(file, schema, span)
+        if not len(found.items):
+            tables._refuse_other_kind(file, schema)
+        return found
+
+    with mock.patch.object(tables, "_read_lines", looked_at):
+        return read_case(case, folder, present)
+
+
 # Forms whose rows have weights, and are in one order.
 WEIGHTED = ("text", "quoted", "json", "parquet", "dictionary", "typed")
 TWINS = {
@@ -167,6 +191,8 @@ TWINS = {
     "R4": (quotes_across_lines, ("text",), 0.0),
     "R5": (type_of_all_times, ("objects",), 0.0),
     "first bytes": (kind_of_first_bytes, ("text",), 0.0),
+    "first bytes of each file": (kind_of_each_file, ("folder",), 0.0),
+    "columns as text": (columns_as_text, ("parquet", "typed"), 0.0),
     "steps of a scale": (ends_of_the_scale_only, ("text",), 0.0),
 }
 

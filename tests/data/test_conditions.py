@@ -2,16 +2,20 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
+from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import discreet as library
 from command_line import rejected
 from discreet.audit.neighboring_rows import read_case, search
+from discreet.data.block_sizes import other_block_sizes
 from discreet.data.histories import read_history
 from discreet.data.reading.readers import from_frame, read
 from discreet.data.schema import Schema
@@ -191,6 +195,93 @@ def test_a_history_has_the_rows_that_the_model_learned_from(make, tmp_path):
     assert read_history(own, implicit=True, schema=data.schema).items == ["jam"]
     own.write_text(own.read_text().replace("event", "page"))
     assert sorted(read_history(own, implicit=True, schema=data.schema).items) == ["jam", "tea"]
+
+
+FAR = {pl.Date: 10**8, pl.Datetime("ms"): 2**62, pl.Datetime("us"): -(2**62)}
+ALONE = Schema(
+    user="user",
+    item="item",
+    rating="rating",
+    bad_rows="drop",
+    duplicates="last",
+    off_scale="clip",
+    low=1,
+    high=5,
+)
+
+
+def typed_rows(values, kind):
+    own = {"user": ["ann", "bob", "zoe"], "item": ["tea", "jam", "tea"], "rating": [5.0, 3.0, 1.0]}
+    return pl.DataFrame({**own, "kind": pl.Series(values).to_physical().cast(kind)})
+
+
+@pytest.mark.parametrize("kind", FAR, ids=str)
+def test_a_date_beyond_all_calendars_rejects_no_other_row(kind, tmp_path):
+    physical = pl.Int32 if kind == pl.Date else pl.Int64
+    table = typed_rows(pl.Series([0, 0, FAR[kind]], dtype=physical), kind)
+    text = str(table["kind"].head(1).cast(pl.String)[0])
+    schema = ALONE.changed(only=(f"kind={text}",))
+    for rows in (table, table.head(2)):
+        assert pairs(from_frame(rows, schema=schema)) == {("ann", "tea"), ("bob", "jam")}
+        rows.write_parquet(tmp_path / "a.parquet")
+        again = read(tmp_path / "a.parquet", schema=schema.changed(format="parquet"))
+        assert pairs(again) == {("ann", "tea"), ("bob", "jam")}
+
+
+def test_dates_of_pandas_beyond_all_calendars_reject_no_other_row():
+    pd = pytest.importorskip("pandas")
+    own = typed_rows([1, 2, 3], pl.Int64).to_pandas()
+    for far in (0, 2**62):
+        own["kind"] = pd.Series(np.array([0, 0, far]).view("datetime64[ms]"))
+        data = from_frame(own, schema=ALONE.changed(only=("kind=1970-01-01 00:00:00.000",)))
+        assert {("ann", "tea"), ("bob", "jam")} <= pairs(data)
+
+
+@pytest.mark.parametrize("odd", [b"tea", b"\xff", ["tea"], {"a": 1}, timedelta(1)], ids=repr)
+def test_a_type_that_no_condition_compares_is_rejected_whatever_rows_have_it(odd, tmp_path):
+    kind = pl.Series([odd]).dtype
+    for values in ([odd] * 3, [None] * 3):
+        table = typed_rows([1, 2, 3], pl.Int64).with_columns(kind=pl.Series(values, dtype=kind))
+        for rows in (table, table.head(0)):
+            rows.write_parquet(tmp_path / "a.parquet")
+            with refuses("not-comparable", column="kind", found=str(kind)):
+                read(tmp_path / "a.parquet", schema=ALONE.changed(format="parquet", only=("kind=tea",)))
+            with refuses("not-comparable", column="kind", found=str(kind)):
+                from_frame(rows, schema=ALONE.changed(only=("kind=tea",)))
+
+
+@pytest.mark.parametrize("piece", [None, 20])
+def test_a_skipped_row_that_looks_like_another_format_decides_nothing(piece, tmp_path):
+    columns = ("user", "item", "rating", "event")
+    schema = ALONE.changed(header=False, columns=columns, only=("event=buy",))
+    (tmp_path / "1.csv").write_text("a,x,5,buy\nb,y,3,buy\n")
+    for own in ("u,y,3,buy\n", "u,y,3,view\n", ""):
+        for first in ("PAR1,x,5,view\n", "PAR1\n", ""):
+            (tmp_path / "2.csv").write_text(first + own)
+            assert {("a", "x"), ("b", "y")} <= pairs(read(tmp_path, schema=schema))
+            reader = PieceReader(schema=schema)
+            with nullcontext() if piece is None else other_block_sizes(piece=piece):
+                parts = [reader.read(one) for one in reader.pieces(tmp_path)]
+            assert sum(len(part.items) for part in parts) == 2 + own.endswith("buy\n")
+
+
+def test_a_whole_source_of_another_format_is_named(tmp_path):
+    frame().write_parquet(tmp_path / "1.csv")
+    (tmp_path / "2.csv").write_text("")
+    schema = ALONE.changed(header=False, columns=("user", "item", "rating"))
+    for source, rule in product((tmp_path, tmp_path / "1.csv"), ("drop", "reject")):
+        with refuses("other-format", path="1.csv", found="Parquet"):
+            read(source, schema=schema.changed(bad_rows=rule))
+
+
+def test_whole_numbers_of_several_widths_are_joined_as_numbers(tmp_path):
+    for name, kind in (("1", pl.Int32), ("2", pl.Int64), ("3", pl.UInt8)):
+        ids = {"user": [2, 10], "item": [2, 10], "rating": [5.0, 3.0]}
+        kinds = {"user": kind, "item": kind, "rating": pl.Float32}
+        pl.DataFrame(ids, schema=kinds).write_parquet(tmp_path / f"{name}.parquet")
+    schema = ALONE.changed(format="parquet", user_type="integer", item_type="integer")
+    data = read(tmp_path, schema=schema)
+    assert data.users.ids.tolist() == data.catalog.ids.tolist() == [2, 10]
 
 
 def kept_by_many(case, folder, present):

@@ -160,6 +160,29 @@ def _of_arrow(rows: list[Row], schema: Schema) -> Any:
     return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
 
 
+#: Conditions on the columns of `with_types`; no condition can compare bytes.
+TYPED_CONDITIONS = {
+    "day": ("1970-01-01", "1970-01-06", "1970-01-07"),
+    "moment": ("1970-01-01 00:00:00.000001", "1970-01-01 00:00:00.000005"),
+    "clock": ("00:00:00",),
+    "is_best": ("true",),
+    "stored": ("i1",),
+}
+
+
+def with_types(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table of texts with columns of other types, in which strangers' dates are beyond calendars."""
+    whole = pl.col("time").cast(pl.Int64, strict=False)
+    number = pl.when(whole < -9).then(whole).otherwise(whole % 9)
+    return table.with_columns(
+        day=number.clip(-(2**31)).cast(pl.Int32).cast(pl.Date),
+        moment=number.cast(pl.Datetime("us")),
+        clock=number.cast(pl.Time, strict=False),
+        is_best=pl.col("rating") == "5",
+        stored=pl.Series([one.encode("latin-1", "replace") for one in table["item"]], dtype=pl.Binary),
+    )
+
+
 def _of_types(rows: list[Row], schema: Schema) -> Any:
     """Return a frame with numbers where files have texts; other texts are missing."""
     table = pl.DataFrame([tuple(row) for row in rows], schema=dict.fromkeys(_NAMES, pl.String), orient="row")
@@ -169,7 +192,7 @@ def _of_types(rows: list[Row], schema: Schema) -> Any:
     dates = [pl.Datetime("us"), pl.Datetime("ms"), pl.Datetime("ns", "Asia/Tokyo")]
     days = moments.cast(pl.Int32, strict=False).cast(pl.Date)
     chosen = [*kinds, moments, *(moments.cast(date) for date in dates), days]
-    return table.with_columns(
+    return with_types(table).with_columns(
         pl.col("user", "item").cast(pl.Categorical),
         pl.col("rating").cast(pl.Float64, strict=False),
         chosen[_choice(schema) % len(chosen)].alias("time"),

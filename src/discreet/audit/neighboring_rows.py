@@ -171,6 +171,7 @@ def _keys(case: Case, row: FileRow) -> dict[str, Any]:
 def _frame(case: Case, rows: list[FileRow | str], kind: str) -> pl.DataFrame:
     kept = [row for row in rows if isinstance(row, FileRow)]
     table = pl.DataFrame(kept, schema=dict.fromkeys(FileRow._fields, pl.String), orient="row")
+    table = frames_of_rows.with_types(table)
     return table.with_columns(pl.col("user", "item").cast(pl.Categorical)) if kind == "dictionary" else table
 
 
@@ -349,7 +350,8 @@ def _in_folder(case: Case, folder: Path, present: int) -> Path:
     half = len(case.others) // 2
     parts: list[list[FileRow | str]] = [list(case.others[:half]), list(case.others[half:])]
     for bit, own in enumerate(case.strangers):
-        parts.insert(1, [row for _, row in own] if present >> bit & 1 else [])
+        listed = [row for _, row in sorted(own, key=lambda entry: entry[0])]
+        parts.insert(1, listed if present >> bit & 1 else [])
     for number, rows in enumerate(parts):
         # In hive partitions the path has the time of all rows of a file.
         below = place / f"time={100 + number}" if case.form == "hive" else place
@@ -503,7 +505,7 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     long = chance.choice(STRANGERS) if not is_large and chance.random() < large else ""
     strangers = tuple(_stranger(case, user, chance, is_long=user == long) for user in STRANGERS)
     if form not in _NAMED and chance.random() < 0.3:
-        case = replace(case, schema=case.schema.changed(only=_conditions(chance, schema)))
+        case = replace(case, schema=case.schema.changed(only=_conditions(chance, case)))
     if text and form != "guessed" and chance.random() < 0.2:
         case = replace(case, schema=case.schema.changed(skip_rows=len(_TITLE)))
     is_short = count + max(map(len, strangers)) < 40
@@ -514,15 +516,18 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     return replace(case, strangers=strangers, block=block, piece=piece)
 
 
-def _conditions(chance: random.Random, schema: Schema) -> tuple[str, ...]:
+def _conditions(chance: random.Random, case: Case) -> tuple[str, ...]:
     """Return conditions on one or two columns, which skip some rows of others and of strangers."""
+    schema = case.schema
     values: dict[str, tuple[str, ...]] = {
         schema.item: ("i1", "i2", "été", "7"),
         schema.weight or schema.rating: ("3", "5", "1e17", "2"),
     }
     if schema.keys:
         values = {schema.time: ("100", "101", "103")}
-    chosen = chance.sample(list(values.items()), chance.randint(1, len(values)))
+    if case.form in ("typed", "parquet", "dictionary"):
+        values |= frames_of_rows.TYPED_CONDITIONS
+    chosen = chance.sample(list(values.items()), chance.randint(1, min(2, len(values))))
     return tuple(f"{name}={value}" for name, own in chosen for value in own)
 
 

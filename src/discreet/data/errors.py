@@ -93,6 +93,13 @@ class NotNumeric(DataError):
     text = "The {what} must be {kind}, not {found}. Choose another column, or convert it."
 
 
+class NotComparable(DataError):
+    column: str
+    found: str
+    text = """Conditions can't compare column {column!r} of type {found}. Name a column of text, numbers,
+    truth values, dates or times, or convert it."""
+
+
 class RepeatedPairs(DataError):
     count: int
     of: int

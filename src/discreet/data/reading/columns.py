@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.exports import pl
-from discreet.data.errors import NotNumeric
+from discreet.data.errors import NotComparable, NotNumeric
 from discreet.data.reading.tally import (
     FITS,
     ITEM_MISSING,
@@ -22,12 +22,23 @@ from discreet.data.reading.tally import (
     USER_MISSING,
     USER_TYPE,
 )
-from discreet.data.reading.times import moments_of
+from discreet.data.reading.times import is_known_date, moments_of
 from discreet.data.roles import DECIMAL_COMMA, ITEM, RATING, TIME, USER, WEIGHT
 from discreet.data.schema import Schema, condition_key
 from discreet.data.vocabulary import WHOLE
 
 Marks = npt.NDArray[np.uint8]
+# Types that conditions compare, as they do numbers; each of their values has a text.
+_COMPARED = (
+    pl.String,
+    pl.Categorical,
+    pl.Enum,
+    pl.Null,
+    pl.Boolean,
+    pl.Date,
+    pl.Datetime,
+    pl.Time,
+)
 # Why a row of a role isn't read: its field is missing, or of another type.
 _REASONS = {
     USER: (USER_MISSING, USER_TYPE),
@@ -137,14 +148,24 @@ def _mark_others(table: Mapping[str, pl.Series], schema: Schema, marks: Marks) -
     """
     for column, values in schema.conditions.items():
         if condition_key(column) in table:
-            given = plain_texts(table[condition_key(column)])
+            given = plain_texts(table[condition_key(column)], column)
             is_other = ~given.is_in(values).fill_null(False).to_numpy()
             marks[is_other & ((marks == FITS) | given.is_not_null().to_numpy())] = OTHER
 
 
-def plain_texts(given: pl.Series) -> pl.Series:
-    """Return the values of a column as a condition states them: texts without blanks around them."""
+def plain_texts(given: pl.Series, column: str) -> pl.Series:
+    """Return the values of a column as a condition states them: texts without blanks around them.
+
+    What isn't a value of the column's type is null. Whether a condition can compare a type is the same for
+    all rows.
+    """
     kind = given.dtype
+    if not (kind.is_numeric() or isinstance(kind, _COMPARED)):
+        raise NotComparable(column=column, found=str(kind))
+    if isinstance(kind, pl.Date | pl.Datetime):
+        # polars fails for the whole column if a date is out of its range.
+        dates = pl.when(is_known_date(kind)).then(pl.col("date")).cast(pl.String)
+        return pl.DataFrame({"date": given}).select(dates).to_series()
     if kind.is_float():
         whole = given.cast(pl.Int64, strict=False)
         as_whole = (whole.cast(kind) == given).fill_null(False)
@@ -190,11 +211,8 @@ def _ids(given: pl.Series, role: str, schema: Schema) -> pl.Series:
         found = text if declared == "text" else whole
     elif kind.is_integer():
         if declared == "integer":
-            return (
-                given
-                if kind not in (pl.UInt64, pl.Int128, pl.UInt128)
-                else given.cast(pl.Int64, strict=False)
-            )
+            # Files may have whole numbers of several widths, which are joined as numbers.
+            return given.cast(pl.Int64, strict=False)
         found = own.cast(pl.String)
     elif kind.is_numeric():
         whole = own.cast(pl.Int64, strict=False)

@@ -29,7 +29,13 @@ from discreet.data.interactions import Interactions
 from discreet.data.reading.cells import warn_of
 from discreet.data.reading.columns import Columns, joined_columns
 from discreet.data.reading.frames import Block, opened, or_unreadable, read_blocks
-from discreet.data.reading.tables import TableSource, choice_of, read_rows, tables_at
+from discreet.data.reading.tables import (
+    TableSource,
+    choice_of,
+    read_rows,
+    refuse_other_kinds,
+    tables_at,
+)
 from discreet.data.reading.times import are_mixed
 from discreet.data.roles import Choice, check_conditions, choose, how_to_read
 from discreet.data.schema import LAYOUTS, Schema, condition_key
@@ -160,6 +166,8 @@ def read_source(path: str | Path, wishes: Wishes, schema: Schema | None = None) 
 
         schema, unread = schema_of(path, wishes)
     found = read_rows(path, schema)
+    if not len(found.columns.items):
+        refuse_other_kinds(path, found.schema)
     return replace(found, columns=replace(found.columns, unread_times=unread or found.columns.unread_times))
 
 

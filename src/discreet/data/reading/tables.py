@@ -141,7 +141,7 @@ def _if_chosen(file: Path, schema: Schema, span: Span | None, names: Sequence[st
 
 
 def _read_lines(file: Path, schema: Schema, span: Span | None) -> Columns:
-    """Return the rows of a text; if no line of it is one, say so if it is of another kind."""
+    """Return the rows of a text; if it is rejected for each of them, say so if it is of another kind."""
     is_text = schema.format == "text"
     try:
         columns, tally = read_text(file, schema, span) if is_text else read_json_lines(file, schema)
@@ -149,10 +149,20 @@ def _read_lines(file: Path, schema: Schema, span: Span | None) -> Columns:
         _refuse_other_kind(file, schema)
         raise
     tally.check_guess(schema)
-    if tally.bad == tally.rows:
+    if schema.bad_rows == "reject" and 0 < tally.bad == tally.rows:
         _refuse_other_kind(file, schema)
     tally.settle(schema)
     return columns
+
+
+def refuse_other_kinds(source: str | Path, schema: Schema) -> None:
+    """Raise if a whole source, of which no row could be read, has files of another kind.
+
+    A user's row may begin as such a file does, so this isn't asked of one file or piece among others.
+    """
+    if schema.format in ("text", "json") and not schema.only:
+        for file in tables_at(source):
+            _refuse_other_kind(file, schema)
 
 
 def _refuse_other_kind(file: Path, schema: Schema) -> None:

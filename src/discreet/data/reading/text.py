@@ -299,7 +299,8 @@ class _Rows:
         for column, values in self._schema.conditions.items():
             slot, chosen = self._slots[condition_key(column)], np.flatnonzero(split.marks == FITS)
             if chosen.size:
-                texts = plain_texts(_series(split.data, split.starts[slot], split.ends[slot], chosen))
+                own = _series(split.data, split.starts[slot], split.ends[slot], chosen)
+                texts = plain_texts(own, column)
                 split.marks[chosen[~texts.is_in(values).to_numpy()]] = OTHER
 
     def _read(self, role: str, found: Any, data: Bytes, starts: Any, ends: Any, marks: Any) -> None:

@@ -81,9 +81,7 @@ def moments_of(series: pl.Series, schema: Schema) -> Times:
         zone = getattr(kind, "time_zone", None)
         form = _DAYS if kind == pl.Date else _UNZONED if zone is None else _ZONED
         # polars fails for the whole column if a date is out of its range.
-        first, last = _years_in(kind)
-        known = pl.col("date").to_physical().is_between(first, last)
-        dates = pl.when(known).then(pl.col("date")).cast(pl.Datetime("us", zone))
+        dates = pl.when(is_known_date(kind)).then(pl.col("date")).cast(pl.Datetime("us", zone))
         moments = pl.DataFrame({"date": series}).select(_seconds(dates, form, schema)).to_series()
         return Times(moments, (form,))
     if kind == pl.String:
@@ -92,6 +90,12 @@ def moments_of(series: pl.Series, schema: Schema) -> Times:
         raise NotNumeric(what="times", kind="numbers or dates", found=str(kind))
     moments = series if kind == pl.Int64 else series.cast(pl.Int64, strict=False)
     return Times(moments, units_of(moments.drop_nulls().to_numpy()))
+
+
+def is_known_date(kind: Any) -> pl.Expr:
+    """Return whether each `date` of a type is one that Python has."""
+    first, last = _years_in(kind)
+    return pl.col("date").to_physical().is_between(first, last)
 
 
 def _years_in(kind: Any) -> Iterator[int]:
