@@ -1,7 +1,7 @@
 """Containers, files and folders in which one user's values could change how others are read, and don't."""
 
 import sqlite3
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 
@@ -270,6 +270,30 @@ def test_a_date_beyond_all_calendars_drops_its_own_row(kind, zone):
             lambda one: pl.DataFrame(one).with_columns(pl.col("time").cast(kind)), own, {"time": odd}, schema
         )
         assert before == after and len(before) == 3
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()], ids=str)
+def test_a_date_of_arrow_in_pandas_beyond_all_calendars_drops_its_own_row(kind, zone):
+    number, unit = (pa.int32(), 1) if kind == pa.date32() else (pa.int64(), 86_400_000)
+
+    def make(one):
+        days = pa.array([day * unit for day in one["time"]], number).view(kind)
+        return pd.DataFrame({**one, "time": pd.Series(days, dtype=pd.ArrowDtype(kind))})
+
+    own = {**OWN, "time": [12_843, 0, 3]}
+    for odd in (10**8, -(10**8)):
+        before, after = read_frame(make, own, {"time": odd}, FRAME.changed(time_zone=zone, bad_rows="drop"))
+        assert before == after and len(before) == 3
+        texts = ("time=2005-03-01", "time=2005-03-01 00:00:00.000")
+        days = FRAME.changed(time="", bad_rows="drop", only=texts)
+        before, after = read_frame(make, own, {"time": odd}, days)
+        assert before == after and len(before) == 1
+    objects = pd.DataFrame({**own, "time": [date(2005, 3, 1), date(1970, 1, 1), date(1970, 1, 4)]})
+    facts, schema = {"catalog": ITEMS, **FACTS}, FRAME.changed(time_zone=zone)
+    assert others(discreet.from_frame(make(own), schema=schema, **facts)) == others(
+        discreet.from_frame(objects, schema=schema, **facts)
+    )
 
 
 def test_dates_of_pandas_in_seconds_are_read():

@@ -143,6 +143,9 @@ def of_pandas(column: Any, role: str, schema: Schema | None = None) -> pl.Series
     if getattr(kind, "kind", "O") in "iufb":
         numbers = column.to_numpy(dtype=kind.numpy_dtype, na_value=0)
         return pl.Series(numbers).set(pl.Series(np.asarray(column.isna())), None)
+    if str(getattr(kind, "pyarrow_dtype", "")).startswith("date"):
+        # As objects, all of them fail if one is a date that Python doesn't have.
+        return pl.Series(column.array.__arrow_array__())
     items = column.to_numpy(dtype=object).tolist()
     if role == TIME:
         return times_of_objects(items, schema or Schema())
