@@ -63,7 +63,6 @@ def test_every_model_that_promises_something_was_audited_and_none_refuted(snapsh
 
 # What they release has changed since their last full audit.
 WAITING = {
-    "user-factorization",
     "user-factorization for_synthesis=True",
     "user-factorization half_life=30.0 now=2026-01-31",
     "user-factorization item_features=a data frame",
