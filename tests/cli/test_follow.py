@@ -2,17 +2,20 @@
 
 import json
 import os
+import sqlite3
 
 import pytest
 import typer
 
 import discreet as library
+from assumption_examples import stated
 from command_line import one_sentence, rejected
 from discreet.cli.follow import days
 from discreet.core.errors import CannotWrite
 from discreet.follow import state as states
 from discreet.follow import year
 from discreet.follow.state import opened
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.records import PAID_AT_ONCE
 
 WEEK = "user,item,rating\nann,a,5\nann,b,2\nbob,a,4\ncarl,c,3\n"
@@ -387,3 +390,22 @@ def test_a_year_that_another_process_wrote_is_read_again(discreet, tmp_path):
     assert one.kept() == {"columns": "user=u"} == other.kept()
     one.keep(text="{}")
     assert other.kept() == {"columns": "user=u", "text": "{}"}
+
+
+def test_a_year_states_of_a_query_what_a_fit_states(discreet, tmp_path):
+    state, _ = start(discreet, tmp_path)
+    base, model = tmp_path / "shop.db", tmp_path / "m.discreet"
+    with sqlite3.connect(base) as connection:
+        connection.execute("CREATE TABLE r (user TEXT, item TEXT, rating INTEGER, event TEXT)")
+        connection.executemany("INSERT INTO r VALUES (?, 'a', 4, 'buy')", [("ann",), ("bob",)])
+    connection.close()
+    source = f"{base}::SELECT user, item, rating, event FROM r LIMIT 500"
+    assert discreet("follow", "add", state, source, "--out", model, "--only", "event=buy")[0] == 0
+    known = stated(library.load(model).guarantee)
+    assert (Kind.TAKEN, Fact.QUERY) in known and (Kind.DECLARED, Fact.FRAME) in known
+    assert (Kind.TAKEN, Fact.LAYOUT) in known and known[Kind.DECLARED, Fact.ROWS] == {"rows": "event=buy"}
+    # Later models and the label of the year state it as well.
+    assert discreet("follow", "release", state, "--out", model)[0] == 0
+    assert stated(library.load(model).guarantee) == known
+    shown = json.loads(discreet("follow", "show", state, "--json", "--out", tmp_path / "n.discreet")[1])
+    assert stated(shown["guarantee"]) == stated(library.load(tmp_path / "n.discreet").guarantee) == known

@@ -1,18 +1,19 @@
 """What a party's guarantee assumes about reading its file reaches the label of the model."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from assumption_examples import EXAMPLES, stated
-from discreet.data.facts import N_ITEMS, SCALE, PublicFacts
+from discreet.core.errors import ParameterError
+from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, PICKED, SCALE, PublicFacts
 from discreet.data.inputs import open_data
 from discreet.federated.catalogs import salted, salted_data
 from discreet.federated.conditions import ASSUMES, assumptions_at, named_facts, read_facts
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.simulation import simulate_parties
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
-from discreet.privacy.guarantee import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind, assumptions_of
 from federation import coordinator, members, shared_sums, toy_parts, train
 
 LAYOUTS, FACTS = (Kind.TAKEN, Fact.LAYOUTS_OF_PARTIES), (Kind.TAKEN, Fact.FACTS_OF_PARTIES)
@@ -130,3 +131,52 @@ def test_each_kind_of_condition_has_a_name_on_the_wire():
     assert {(one.kind, one.fact) for one in assumptions_at([("p", named)])} <= examples
     with pytest.raises(Refused):
         read_facts(Message(kind="votes", run="r", step=0, sender="p", fields={ASSUMES: "catalog"}))
+
+
+@pytest.mark.parametrize(
+    "about", [{"reading": ("query",)}, {"rows": "event=buy"}, {"from_file": ("picked",)}]
+)
+def test_what_has_no_name_on_the_wire_is_a_condition_that_names_the_party(about):
+    data, parts = declared(p1=lambda one: one.with_facts(replace(one.facts, **about)))
+    guarantee = train(OWN, parts, data).model.guarantee
+    assert stated(guarantee)[FACTS] == {"members": "p1"}
+    assert [one.fact for one in guarantee.conditions] == [Fact.FACTS_OF_PARTIES]
+    assert "buy" not in guarantee.label()
+
+
+ABOUT = {"layout": "x", "rows": "a=b", "max_per_user": 3, "n_users": 9}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        *(PublicFacts(n_items=2, reading=(name,)) for name in ("frame", "readable", "quotes", "query")),
+        *(PublicFacts(n_items=2, **{name: value}) for name, value in ABOUT.items()),
+        *(
+            PublicFacts(n_items=2, from_file=(name,))
+            for name in (N_ITEMS, SCALE, CHOSEN, CHOSEN_SCALE, PICKED)
+        ),
+    ],
+)
+def test_every_fact_of_a_party_is_agreed_on_or_named(facts):
+    """A new fact of a source becomes a condition until it has a name of its own."""
+    agreed = {Fact.CATALOG, Fact.SCALE, Fact.USERS, Fact.CAP}
+    open_facts = {one.fact for one in assumptions_of(facts) if one.is_condition or one.fact not in agreed}
+    named = set(named_facts(facts).split(",")) - {""}
+    assert named <= {"layouts of parties", "facts of parties", "frame", "readable", "quotes"}
+    assert bool(named) == bool(open_facts)
+
+
+def test_every_field_of_facts_is_among_those_examples():
+    settled = {"n_items", "low", "high", "step", "from_file", "reading"}
+    assert {field.name for field in fields(PublicFacts)} == settled | set(ABOUT)
+    with pytest.raises(ParameterError) as caught:
+        PublicFacts(n_items=2, reading=("another",))
+    assert "['frame', 'query', 'quotes', 'readable']" in str(caught.value)
+
+
+def test_hashed_items_keep_which_rows_were_chosen():
+    _, parts = declared(p0=lambda one: one.with_facts(replace(one.facts, rows="event=buy")))
+    own, salt = parts["p0"], b"a shared secret of shops"
+    hashed = salted_data(own, salt, salted(own.catalog, salt), replace(own.facts, rows=""))
+    assert hashed.facts.rows == "event=buy"

@@ -1,5 +1,6 @@
 """A followed year: what enters and what does not, what is drawn, and what a model says."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from discreet.follow.state import LEVEL, Entries, ItemSums, opened, summed
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import label_of
 from discreet.privacy import continual
-from discreet.privacy.guarantee import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind, reading_of
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
@@ -355,3 +356,51 @@ def test_sums_of_nothing():
     nothing = np.zeros(0, dtype=np.int32)
     found = summed(Entries(nothing, nothing, nothing, nothing, nothing), 3)
     assert isinstance(found, ItemSums) and found.counts.tolist() == [0, 0, 0]
+
+
+READ = {"layout": "UTF-8, comma, header", "rows": "event=buy", "reading": ("query", "frame", "quotes")}
+
+
+def about_reading(guarantee):
+    return {one for one in guarantee.assumes if one.fact.value in ("layout", "rows", *READ["reading"])}
+
+
+def test_how_each_source_was_read_is_assumed_of_all_later_models(tmp_path):
+    followed, (first, second, third) = year(tmp_path), weeks(3)
+    assert not about_reading(simulated(followed, first).model.guarantee)
+    odd = second.with_facts(replace(second.facts, from_file=("picked",), **READ))
+    model = simulated(followed, odd).model
+    # The same as a fit states of this source.
+    wanted = set(reading_of(odd.facts))
+    assert wanted <= set(model.guarantee.assumes) and len(wanted) == 6
+    assert [one.fact for one in model.guarantee.conditions] == [Fact.LAYOUT, Fact.QUERY]
+    other = third.with_facts(replace(third.facts, layout="UTF-16, tab", reading=("frame",)))
+    again = Following(followed.path)
+    assert wanted <= set(again.model().guarantee.assumes)
+    later = simulated(again, other).model.guarantee
+    assert about_reading(later) == about_reading(model.guarantee) | set(reading_of(other.facts))
+    assert Following(followed.path).status().guarantee.conditions == later.conditions
+    # A repeated call enters nothing, so nothing more is assumed.
+    unread = third.with_facts(replace(third.facts, reading=("readable",)))
+    assert simulated(again, unread, release=3).model.guarantee.assumes == later.assumes
+    assert again.kept() == {}
+
+
+def test_what_is_assumed_is_kept_with_the_release_or_not_at_all(tmp_path):
+    followed, (one,) = year(tmp_path), weeks(1)
+    odd = one.with_facts(replace(one.facts, **READ))
+
+    def dies(added):
+        assert about_reading(added.model.guarantee)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulated(followed, odd, keeping=dies)
+    assert followed.made == 0 and not about_reading(followed.status().guarantee)
+
+
+def test_a_year_of_earlier_versions_keeps_its_layouts(tmp_path):
+    followed, (one,) = year(tmp_path), weeks(1)
+    followed.keep(layouts=json.dumps(["UTF-8, semicolon"]))
+    guarantee = simulated(Following(followed.path), one).model.guarantee
+    assert stated(guarantee)[Kind.TAKEN, Fact.LAYOUT] == {"layout": "UTF-8, semicolon"}

@@ -21,6 +21,7 @@ from discreet.follow import entries as entry_book
 from discreet.follow.coordinator import completed
 from discreet.follow.settings import RELEASE_BITS, Pace
 from discreet.privacy import continual as drawing
+from discreet.privacy.guarantee import Assumption, Fact, Kind, reading_of
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.report.guarantee_wording import WEAKEST_PARTY
 from discreet.testing import refuses
@@ -392,3 +393,14 @@ def test_promises_that_were_not_agreed_on_are_refused_before_they_are_kept(tmp_p
     for _ in range(2):
         with refuses("out-of-range", name="epsilon", value=33.0, most=32.0):
             there.release()
+
+
+def test_how_a_party_read_its_ratings_is_assumed_of_all_labels(tmp_path):
+    given = [one.with_facts(replace(one.facts, layout="UTF-8, comma", rows="event=buy")) for one in weeks(6)]
+    parties, _ = founded(tmp_path / "a", given=given)
+    together = coordinated(parties).release().model.guarantee
+    assert Assumption.of(Kind.PARTY, Fact.ROWS) in together.assumes
+    # No party may write onto the label of all; its own states how its files were read.
+    assert Fact.LAYOUT not in {one.fact for one in together.assumes}
+    own = Following(parties["north"].path).status().guarantee
+    assert set(reading_of(given[0].facts)) <= set(own.assumes)

@@ -417,17 +417,11 @@ def _fit(
     )
     # Whether data have times is public. Without times, a request for ages would fail.
     lib.refuse_timeless(getattr(estimator, "half_life", None), people)
-    assumed = _as_read(people)
+    assumed = lib.reading_of(people.facts)
     if salt is not None:
         people = lib.salted_data(people, lib.read_salt(salt), agreement.catalog, facts)
     promise = protocol.promise(facts).assuming(*assumed)
     return _Part(people.name, promise, False, lib.joining(agreement, protocol, people, book))
-
-
-def _as_read(people: lib.Interactions) -> list[lib.Assumption]:
-    """Return the assumptions of the party's own guarantee about how its file was read."""
-    about = (lib.Fact.LAYOUT, lib.Fact.FRAME, lib.Fact.READABLE, lib.Fact.QUOTES, lib.Fact.QUERY)
-    return [one for one in lib.assumptions_of(people.facts) if one.fact in about]
 
 
 def _follow(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -181,12 +181,11 @@ def _draw(
     missed = 0 if drawing.release is None else drawing.release - year.made - 1
     if missed > _MOST_MISSED and not drawing.yes:
         raise errors.ReleasesSkipped(missed=missed)
-    layouts = _layouts(source, kept)
     content = b""
 
     def keeping(added: lib.Added) -> Mapping[str, str]:
         nonlocal content
-        content = lib.packed(_if_public(replace(added.model, public=named), layouts))
+        content = lib.packed(replace(added.model, public=named))
         # If this process dies before it writes the model, the one before may still be replaced.
         digests = f"{sha256(content).hexdigest()} {digest(out)}".strip()
         return {
@@ -194,7 +193,6 @@ def _draw(
             **(also or {}),
             "models": json.dumps(models_of(kept) | {str(out.absolute()): digests}),
             "with": "" if drawing.with_model is None else str(drawing.with_model),
-            "layouts": json.dumps(layouts),
         }
 
     added = year.add(
@@ -214,21 +212,9 @@ def _draw(
         added_json(added),
         what_entered(added, called, given=batch is not None),
         *(line for line in (only_noise(status), too_early(status)) if line),
-        lambda: _if_public(added.model, layouts).guarantee.short(),
+        lambda: added.model.guarantee.short(),
         what_it_cost(out, drawing.with_model, kept.get("with")),
     )
-
-
-def _layouts(source: lib.FollowedSource | None, kept: Mapping[str, str]) -> list[str]:
-    """Return the layouts that were guessed from the files of the year so far, without repeats."""
-    layout = "" if source is None else source.facts.layout
-    return list(dict.fromkeys([*json.loads(kept.get("layouts", "[]")), *([layout] if layout else [])]))
-
-
-def _if_public(model: lib.FittedModel, layouts: Sequence[str]) -> lib.FittedModel:
-    """Return the model with the condition that layouts guessed from files are public."""
-    conditions = [lib.Assumption.of(lib.Kind.TAKEN, lib.Fact.LAYOUT, layout=layout) for layout in layouts]
-    return replace(model, guarantee=model.guarantee.assuming(*conditions))
 
 
 def _written(data: Path) -> str:
@@ -306,7 +292,7 @@ def show(
     status = year.status()
     if out is not None:
         kept = year.kept()
-        model = _if_public(year.model(), _layouts(None, kept))
+        model = year.model()
         titles = kept_titles(kept["titles"]) if titles is None and kept.get("titles") else titles
         (model if titles is None else model.with_titles(titles)).save(out, force=force)
     if page is not None:

@@ -211,6 +211,7 @@ if TYPE_CHECKING:
         PaidRelease,
         Period,
         assumptions_of,
+        reading_of,
         releasing,
         spending_in,
     )

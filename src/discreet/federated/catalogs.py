@@ -77,7 +77,8 @@ def salted(catalog: Vocabulary, salt: bytes) -> Vocabulary:
 def salted_data(data: Interactions, salt: bytes, catalog: Vocabulary, facts: PublicFacts) -> Interactions:
     """Return a party's data over the united list of salted names."""
     index = places_in(catalog, salted(data.catalog, salt), salted=True)
-    read = replace(facts, layout=data.facts.layout, reading=data.facts.reading)
+    own = data.facts
+    read = replace(facts, layout=own.layout, reading=own.reading, rows=own.rows)
     return _mapped(data, catalog, index, read)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from discreet.data import PublicFacts
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.privacy import Assumption, Fact, Kind, assumptions_of
+from discreet.privacy import Assumption, Fact, Kind, assumptions_of, reading_of
 
 #: The field of an answer that names the facts.
 ASSUMES = "assumes"
@@ -22,11 +22,18 @@ UNSTATED = frozenset({Fact.FACTS_OF_PARTIES})
 
 def named_facts(facts: PublicFacts) -> str:
     """Return the value of the field for a party whose data have these facts."""
-    found = assumptions_of(facts)
-    taken = [one for one in found if one.is_condition]
-    parts = {Fact.LAYOUTS_OF_PARTIES if one.fact is Fact.LAYOUT else Fact.FACTS_OF_PARTIES for one in taken}
-    declared = {one.fact for one in found if one.fact in _DECLARED and one not in taken}
-    return ",".join(sorted(parts | declared))
+    conditions = [one for one in assumptions_of(facts) if one.is_condition]
+    return ",".join(sorted({_name(one) for one in (*conditions, *reading_of(facts))}))
+
+
+def _name(one: Assumption) -> Fact:
+    """Return the name of an assumption on the wire, which every version knows."""
+    if one.fact is Fact.LAYOUT:
+        return Fact.LAYOUTS_OF_PARTIES
+    if one.fact in _DECLARED and not one.is_condition:
+        return one.fact
+    # Such as a choice of rows or a query. It has values, so the label names the party in their place.
+    return Fact.FACTS_OF_PARTIES
 
 
 def read_facts(answer: Message) -> frozenset[Fact]:

@@ -114,7 +114,7 @@ def _coordinator(
         name: Party(
             name,
             # One owner read all of it, and the coordinator states how.
-            people.with_facts(replace(people.facts, from_file=(), layout="", reading=())),
+            people.with_facts(replace(people.facts, from_file=(), layout="", reading=(), rows="")),
             protocol,
             run=_RUN,
             ledger=Ledger.in_memory(),

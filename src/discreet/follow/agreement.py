@@ -40,6 +40,7 @@ _COORDINATOR = "coordinator"
 ASSUMED = (
     Assumption.of(Kind.PARTY, Fact.ONE_PARTY),
     Assumption.of(Kind.PARTY, Fact.READABLE),
+    Assumption.of(Kind.PARTY, Fact.ROWS),
     Assumption.of(Kind.PARTY, Fact.UNICODE),
     Assumption.of(Kind.PARTY, Fact.MOST_USERS, users=MOST_USERS),
     Assumption.of(Kind.BACKUP, Fact.RESTART),

@@ -35,7 +35,7 @@ from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.errors import OtherAgreement, StateMissing
 from discreet.follow.stream import Following
 from discreet.follow.supplies import RatingColumns
-from discreet.follow.year import OpenYear, YearFile, YearTerms, begin, declare, make_release
+from discreet.follow.year import OpenYear, YearFile, YearTerms, assume, begin, declare, make_release
 from discreet.privacy import Chain, Ledger
 from discreet.privacy.ledger.ledger import EntryState
 
@@ -178,6 +178,7 @@ class FollowParty(Answering):
                 self._catalog(question, found)
                 data = data.usable(found.catalog, found.facts) if isinstance(data, RatingColumns) else data
                 check_kind(data)
+                found = assume(state, found, data)
                 given = batches(data, found.catalog, found.facts, drop_unknown=True)
                 make_release(state, found, given, self._random)
         kept = self._kept(question)

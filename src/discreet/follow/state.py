@@ -136,10 +136,10 @@ class State:
         """Write the settings of a new year."""
         self._run("INSERT INTO settings VALUES (0, ?, ?)", json.dumps(content), os.urandom(32))
 
-    def remember(self, kept: dict[str, str]) -> None:
-        """Add to the public settings how files are read and where the model is."""
+    def remember(self, **more: Any) -> None:
+        """Add to the public settings: how files are read, where the model is, and what sources assume."""
         content, _ = self.settings()
-        self._run("UPDATE settings SET content = ?", json.dumps(content | {"kept": kept}))
+        self._run("UPDATE settings SET content = ?", json.dumps(content | more))
 
     def item_ids(self) -> list[tuple[int, list[Any]]]:
         """Return the declared items: before which release, and their ids."""

@@ -20,6 +20,7 @@ from discreet.follow.year import (
     OpenYear,
     YearFile,
     YearTerms,
+    assume,
     begin,
     declare,
     make_release,
@@ -211,7 +212,7 @@ class Following:
                 raise MadeWithoutBatch(release=release or 0, batch=str(batch))
             if missing:
                 source = random or PrivacyRandom.from_os()
-                found = found if items is None else declare(state, found, items)
+                found = assume(state, found if items is None else declare(state, found, items), data)
                 for left in reversed(range(missing)):
                     given = data if left == 0 else None
                     given_now = batches(given, found.catalog, found.facts)
@@ -264,7 +265,7 @@ class Following:
             ends=found.end,
             times=tuple(one.time for one in found.releases),
             items=found.facts.n_items,
-            guarantee=found.promise,
+            guarantee=found.guarantee,
             noise=None if now is None else now.recent.noise,
             stands_out=out,
             half_life=None if now is None else found.settings.in_days(now.recent.half_life),
@@ -306,7 +307,7 @@ class Following:
 def _keep(state: State, found: OpenYear, settings: Mapping[str, str]) -> OpenYear:
     """Keep public settings; return the year with them."""
     kept = {**found.kept, **settings}
-    state.remember(kept)
+    state.remember(kept=kept)
     return replace(found, kept=kept)
 
 
@@ -321,7 +322,7 @@ def _model(found: OpenYear, kind: Kind, model: FittedModel | None) -> FittedMode
     now = current(found.settings, found.facts, [one.drawn for one in found.releases])
     last = found.releases[-1].number
     simulated = any(one.simulated for one in found.releases)
-    promise = labeled(found.promise, found.settings, last, simulated=simulated, until=found.end)
+    promise = labeled(found.guarantee, found.settings, last, simulated=simulated, until=found.end)
     if model is None:
         scorer = scorer_of(now, found.facts, kind)
     else:

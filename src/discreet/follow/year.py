@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, final
 
 from discreet.core import CannotWrite, FileExists, PrivacyRandom, instance, integer
 from discreet.data import PublicFacts, Vocabulary
-from discreet.follow.batches import Batch
+from discreet.follow.batches import Batch, Source
 from discreet.follow.entries import enter
 from discreet.follow.errors import PeriodUsedUp, ShareNotShown, WrongRelease
 from discreet.follow.releases import YearPlan
@@ -34,15 +34,19 @@ from discreet.follow.state import (
     summed,
     written_mark,
 )
+from discreet.follow.supplies import RatingColumns
 from discreet.privacy import (
     PAID_AT_ONCE,
     Assumption,
     Chain,
+    Fact,
     Guarantee,
+    Kind,
     Ledger,
     Session,
     Spending,
     assumptions_of,
+    reading_of,
     spending_in,
 )
 from discreet.privacy.certificate import certificate
@@ -56,9 +60,9 @@ class OpenYear:
 
     `declared` has items' ids by the release before which they were declared. `shares` states how many
     parties' noise hides a release: 1 where a release hides itself. `run` names the one federation that a
-    party's state answers. `recorded` states whether a ledger has the cost, None if an earlier version
-    did not write it. `kept` is what was stated of files once, for all later releases. `chain` has one event
-    per release.
+    party's state answers. `assumes` is what is assumed of the sources that were added.
+    `recorded` states whether a ledger has the cost, None if an earlier version did not write it. `kept` is
+    what was stated of files once, for all later releases. `chain` has one event per release.
     """
 
     name: str
@@ -68,6 +72,7 @@ class OpenYear:
     catalog: Vocabulary
     declared: list[tuple[int, list[Any]]]
     promise: Guarantee
+    assumes: tuple[Assumption, ...]
     secret: bytes
     releases: list[Release]
     shares: int
@@ -81,6 +86,11 @@ class OpenYear:
         """Return how the year is released."""
         rated = self.facts.low != self.facts.high
         return YearPlan(settings=self.settings, rated=rated, shares=self.shares)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee of the year with what is assumed of the sources that were added."""
+        return self.promise.assuming(*self.assumes)
 
     @property
     def end(self) -> str:
@@ -269,6 +279,7 @@ def read_year(state: State) -> OpenYear:
         catalog=catalog,
         declared=declared,
         promise=promise,
+        assumes=_assumed(content),
         secret=secret,
         releases=state.releases(len(catalog)),
         shares=int(content.get("shares", 1)),
@@ -277,6 +288,26 @@ def read_year(state: State) -> OpenYear:
         kept={str(key): str(value) for key, value in content.get("kept", {}).items()},
         chain=Chain(state.events(secret)),
     )
+
+
+def _assumed(content: Mapping[str, Any]) -> tuple[Assumption, ...]:
+    """Return what is assumed of the sources so far. Earlier versions kept layouts only, in `kept`."""
+    layouts = json.loads(content.get("kept", {}).get("layouts", "[]"))
+    return (
+        *(Assumption.of(Kind.TAKEN, Fact.LAYOUT, layout=str(layout)) for layout in layouts),
+        *map(Assumption.from_json, content.get("assumes", [])),
+    )
+
+
+def assume(state: State, found: OpenYear, data: Source | RatingColumns | None) -> OpenYear:
+    """Keep what is assumed of a source that is about to enter, for this release and all later ones."""
+    if data is None or isinstance(data, RatingColumns):
+        return found
+    assumes = tuple(dict.fromkeys((*found.assumes, *reading_of(data.facts))))
+    if assumes == found.assumes:
+        return found
+    state.remember(assumes=[one.to_json() for one in assumes])
+    return replace(found, assumes=assumes)
 
 
 def vocabulary_of(ids: list[Any]) -> Vocabulary:

@@ -30,6 +30,7 @@ from discreet.privacy.guarantee import Neighbors as Neighbors
 from discreet.privacy.guarantee import Trust as Trust
 from discreet.privacy.guarantee import Unit as Unit
 from discreet.privacy.guarantee import assumptions_of as assumptions_of
+from discreet.privacy.guarantee import reading_of as reading_of
 from discreet.privacy.guarantee import weaker_basis as weaker_basis
 from discreet.privacy.ledger.accounts import allowed_each as allowed_each
 from discreet.privacy.ledger.accounts import epsilon_of as epsilon_of

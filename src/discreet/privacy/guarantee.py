@@ -171,6 +171,7 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.BACKUP, Fact.STATE): (),
     (Kind.PARTY, Fact.ONE_PARTY): (),
     (Kind.PARTY, Fact.READABLE): (),
+    (Kind.PARTY, Fact.ROWS): (),
     (Kind.PARTY, Fact.UNICODE): (),
     (Kind.PARTY, Fact.MOST_USERS): ("users",),
     (Kind.PARTY, Fact.COLLUSION): (),
@@ -284,6 +285,15 @@ def assumptions_of(facts: Stating) -> tuple[Assumption, ...]:
     return tuple(
         Assumption.of(Kind(kind), Fact(fact), **detail) for kind, fact, detail in list(facts.statements())
     )
+
+
+# What is agreed on or declared for a whole release or run, whichever source its rows come from.
+_OF_A_RUN = frozenset({Fact.CATALOG, Fact.SCALE, Fact.INTERACTIONS, Fact.USERS, Fact.CAP})
+
+
+def reading_of(facts: Stating) -> tuple[Assumption, ...]:
+    """Return what is assumed of one source: how it was read, and which of its rows and items were chosen."""
+    return tuple(one for one in assumptions_of(facts) if one.fact not in _OF_A_RUN)
 
 
 def assumptions_to_json(assumptions: Sequence[Assumption]) -> list[dict[str, Any]]:

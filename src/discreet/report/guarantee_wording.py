@@ -256,7 +256,8 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
         "the layout of each party's file is public. Parties whose layout was guessed: {members}"
     ),
     ("taken", "facts of parties"): (
-        "facts that parties took from their data are public. Parties that took facts: {members}"
+        "facts that parties took from their data, and how they chose rows, are public, and a query handles "
+        "each row by itself. Parties with such facts: {members}"
     ),
     ("declared", "frame"): (
         "no user's values removed or changed other users' rows before `discreet` read the frame or table"
@@ -296,6 +297,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("backup", "party and ledger"): "no one replaces a party's state and ledger with older copies",
     ("backup", "restart"): "no party restarts its releases after losing its state",
     ("party", "readable"): "the fact that a party's new ratings can be read is public",
+    ("party", "rows"): "how a party chooses and reads rows is public, and it reads each row by itself",
     ("party", "unicode"): "text in a party's Parquet files is valid Unicode",
     ("party", "most users"): "no party has more than {users:,} users per year",
     ("party", "collusion"): (
