@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         Vocabulary,
         Wishes,
         absent_part,
-        declared_in,
         epoch_seconds,
         files_of,
         folder_of,

@@ -16,6 +16,7 @@ from discreet.data.epochs import EPOCHS as EPOCHS
 from discreet.data.epochs import Moment as Moment
 from discreet.data.epochs import epoch_seconds as epoch_seconds
 from discreet.data.epochs import seconds_of as seconds_of
+from discreet.data.errors import CatalogNeeded as CatalogNeeded
 from discreet.data.errors import EmptyData as EmptyData
 from discreet.data.errors import RolesMissing as RolesMissing
 from discreet.data.facts import CHOSEN as CHOSEN
@@ -72,12 +73,12 @@ from discreet.data.reading.limits import scanned as scanned
 from discreet.data.reading.named import files_of_layout as files_of_layout
 from discreet.data.reading.named import has_own_form as has_own_form
 from discreet.data.reading.readers import as_read as as_read
-from discreet.data.reading.readers import declared_in as declared_in
 from discreet.data.reading.readers import from_frame as from_frame
 from discreet.data.reading.readers import on_scale as on_scale
 from discreet.data.reading.readers import overridden as overridden
 from discreet.data.reading.readers import read as read
 from discreet.data.reading.readers import what_is_read as what_is_read
+from discreet.data.reading.readers import with_rules_of as with_rules_of
 from discreet.data.reading.readers import without_zeros as without_zeros
 from discreet.data.reading.tables import TableSource as TableSource
 from discreet.data.reading.tables import fits as fits

@@ -32,6 +32,7 @@ from discreet.data import (
     SCALE,
     UNKNOWN,
     Address,
+    CatalogNeeded,
     Columns,
     Declarations,
     Interactions,
@@ -43,7 +44,6 @@ from discreet.data import (
     address_of,
     as_read,
     as_series,
-    checked_declarations,
     count_off_step,
     encode,
     files_of_layout,
@@ -60,6 +60,7 @@ from discreet.data import (
     tables_at,
     to_times,
     to_values,
+    with_rules_of,
     without_zeros,
 )
 from discreet.data.block_sizes import block_sizes
@@ -298,7 +299,8 @@ def make_shards(
 ) -> Manifest:
     """Write the ratings of files to shards of whole users under the folder `out`.
 
-    `declared` are facts as in `discreet.read`: low, high, step, catalog, max_per_user, n_users, duplicates.
+    `declared` are facts as in `discreet.read`: low, high, step, catalog, max_per_user, n_users, duplicates,
+    drop_unknown. The others are those of the reader's schema.
     An interrupted run is resumed by another call with the same files and settings.
 
     Raises:
@@ -309,13 +311,8 @@ def make_shards(
         raise errors.NoRatings()
     if n_shards is not None:
         integer("n_shards", n_shards, least=1, most=MOST_SHARDS)
-    # The scale is settled before shards are sorted, and counts are known only then.
-    if declared.get("duplicates") == "count":
-        raise errors.CountNotSharded()
-    declared = dict(checked_declarations(cast(Declarations, declared)))
     folder = Path(out)
-    scale = {name: declared[name] for name in ("low", "high", "step") if declared.get(name) is not None}
-    reader = replace(reader or PieceReader(), scale=scale)
+    reader, declared = _settled(reader or PieceReader(), cast(Declarations, declared))
     if (folder / MANIFEST).exists():
         # A run that was killed after its manifest may have left some of its work.
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
@@ -334,6 +331,22 @@ def make_shards(
             if new:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
+
+
+def _settled(reader: PieceReader, declared: Declarations) -> tuple[PieceReader, dict[str, Any]]:
+    """Return a reader that applies the facts and rules, and these: as declared, or as in its schema."""
+    found: dict[str, Any] = {**with_rules_of(reader.schema, declared)}
+    # The scale is settled before shards are sorted, and counts are known only then.
+    if found.get("duplicates") == "count":
+        raise errors.CountNotSharded()
+    catalog = found.get("catalog")
+    if found.get("drop_unknown"):
+        if catalog is None:
+            raise CatalogNeeded()
+        reader = replace(reader, known=catalog if reader.known is None else reader.known)
+    found["drop_unknown"] = catalog is not None and reader.known is catalog
+    scale = {name: found[name] for name in ("low", "high", "step") if found.get(name) is not None}
+    return replace(reader, scale=scale), found
 
 
 @contextmanager
@@ -418,8 +431,8 @@ class _Sharder:
         """Return what distributes pieces, with facts and a catalog as declared or as found in them."""
         facts, catalog = survey.settle(cast(Declarations, declared))
         queries = {query_behind(piece.address) for piece in pieces if piece.address is not None}
-        scale = {name: declared[name] for name in ("low", "high") if declared.get(name) is not None}
-        facts = as_read(facts, [piece.schema.changed(**scale) for piece in pieces], queries)
+        rules = cast(Declarations, declared)
+        facts = as_read(facts, [piece.schema for piece in pieces], rules, queries)
         count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
         return cls(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
 

@@ -697,7 +697,6 @@ def plan_of(reading: Reading) -> tuple[lib.PieceReader, dict[str, Any]]:
         )
     catalog = None if reading.items is None else read_items(reading.items)
     low, high, step = parse_scale(reading.scale)
-    reader = _reader(reading, catalog)
     given = {
         "low": low,
         "high": high,
@@ -705,11 +704,10 @@ def plan_of(reading: Reading) -> tuple[lib.PieceReader, dict[str, Any]]:
         "max_per_user": reading.max_per_user,
         "n_users": reading.people,
         "catalog": catalog,
+        "drop_unknown": reading.drop_unknown or None,
         "duplicates": rule_for_duplicates(reading.duplicates, reading.schema, implicit=reading.implicit),
     }
-    declared = {**_declared(reader.schema), **{name: one for name, one in given.items() if one is not None}}
-    # The step of a schema belongs to its scale.
-    return reader, declared if reading.scale is None else {**declared, "step": step}
+    return _reader(reading), {name: one for name, one in given.items() if one is not None}
 
 
 def _name_of(table: str, on: str) -> str:
@@ -736,26 +734,15 @@ def shards_of(folder: str, reading: Reading, name: str | None) -> lib.ShardFolde
     return replace(shards, facts=facts, called=name)
 
 
-def _declared(schema: lib.Schema | None) -> dict[str, Any]:
-    """Return the facts and rules of a schema, except the items to drop, which the reader knows."""
-    found = {} if schema is None else lib.declared_in(schema)
-    return {name: one for name, one in found.items() if one is not None and name != "drop_unknown"}
-
-
-def _reader(reading: Reading, catalog: lib.Vocabulary | None) -> lib.PieceReader:
+def _reader(reading: Reading) -> lib.PieceReader:
     """Return the reader of a piece of a file, according to the options."""
     gone = None if reading.without is None else read_ids(reading.without, "user")
     wishes = lib.Wishes.taken_from(
         reading.written(), parse_columns(reading.columns), implicit=reading.implicit
     )
-    schema = None if reading.schema is None else lib.overridden(reading.schema, wishes)
-    if schema is not None and schema.unknown_items == "drop" and catalog is None and schema.catalog:
-        catalog = read_items(Path(schema.catalog))
-    drops = reading.drop_unknown or (schema is not None and schema.unknown_items == "drop")
     return lib.PieceReader(
         wishes=wishes,
-        schema=schema,
+        schema=None if reading.schema is None else lib.overridden(reading.schema, wishes),
         zeros=reading.zeros if reading.schema is None or reading.zeros != "ratings" else None,
         without=None if gone is None else lib.as_texts(gone),
-        known=catalog if drops else None,
     )

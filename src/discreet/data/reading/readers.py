@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Unpack, cast, get_args
 
+import numpy as np
+
 from discreet.core import WrongKind, logger, one_of
 from discreet.core.exports import pl
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
 from discreet.data.facts import (
     FRAME,
-    N_ITEMS,
     QUERY,
     QUOTES,
     READABLE,
-    SCALE,
     STEP_ERROR,
     Declarations,
     PublicFacts,
@@ -201,7 +201,7 @@ def build(
     schema = _settled(schema, zeros, declared)
     parts = [on_scale(part, schema.off_scale, declared) for part in parts]
     _refuse_empty(parts, sources[0].name, what_is_read(schema))
-    if declared.pop("drop_unknown", False):
+    if declared.get("drop_unknown"):
         parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
         _refuse_empty(parts, sources[0].name, "items of the catalog")
     if zeros == "ratings" and declared.get("low") is None:
@@ -232,21 +232,24 @@ def build(
         how_read={**how_read, **again},
         unread_times=unread,
         schema=schema,
-        facts=as_read(data.facts, schemas, queries),
+        facts=as_read(data.facts, schemas, declared, queries),
     )
 
 
-def as_read(facts: PublicFacts, schemas: Sequence[Schema], queries: Collection[str] = ()) -> PublicFacts:
+def as_read(
+    facts: PublicFacts, schemas: Sequence[Schema], declared: Declarations, queries: Collection[str] = ()
+) -> PublicFacts:
     """Return the facts of data that were read with these schemas: what was guessed, and what is assumed.
 
-    `queries` are those of a database that gave rows, which are searched for what looks at several rows.
+    `declared` has the facts and rules that were applied, whichever schemas declare others. `queries` are
+    those of a database that gave rows, which are searched for what looks at several rows.
     """
     for query in filter(None, queries):
         warn_of(query)
     layouts = dict.fromkeys(schema.summary() for schema in schemas if schema.guessed)
     assumed = {
         FRAME: any(schema.format in ("frame", "cells") for schema in schemas),
-        READABLE: any(_may_reject(schema, facts) for schema in schemas),
+        READABLE: any(_may_reject(schema, declared) for schema in schemas),
         QUOTES: any(schema.multiline for schema in schemas),
         QUERY: any(queries),
     }
@@ -264,16 +267,53 @@ def _rows_with(schema: Schema) -> str:
     return " and ".join(f"{name}={' or '.join(values)}" for name, values in schema.conditions.items())
 
 
-def _may_reject(schema: Schema, facts: PublicFacts) -> bool:
-    """Return whether one row can reject all of them.
+def _may_reject(schema: Schema, declared: Declarations) -> bool:
+    """Return whether one row can reject all of them. Nothing is outside a catalog taken from the rows."""
+    by_catalog = any(declared.get(name) is not None for name in ("catalog", "n_items", "facts"))
+    return (
+        # No row of this layout is skipped.
+        schema.format == "jester"
+        or schema.bad_rows == "reject"
+        or declared.get("duplicates", "refuse") == "refuse"
+        or declared.get("people") is not None
+        or (by_catalog and not declared.get("drop_unknown"))
+        or _may_be_off_scale(schema, declared)
+    )
 
-    Nothing is off a scale, or outside a catalog, that was taken from the rows; only sums may be too large.
+
+def _may_be_off_scale(schema: Schema, declared: Declarations) -> bool:
+    """Return whether a rating, or a sum, may be off a declared scale or its steps, or too large for a single.
+
+    Only on a scale with both ends are ratings moved or dropped. Sums are moved to its ends, not to its steps.
     """
-    rated = bool(schema.rating or schema.weight)
-    has_scale = SCALE not in facts.from_file or (schema.low, schema.high) != (None, None)
-    by_scale = schema.off_scale == "reject" if has_scale else bool(schema.weight)
-    by_catalog = schema.unknown_items == "reject" and N_ITEMS not in facts.from_file
-    return schema.bad_rows == "reject" or schema.duplicates == "refuse" or (rated and by_scale) or by_catalog
+    low, high, step = _scale_of(declared)
+    is_rated = bool(schema.rating or schema.weight)
+    if low is None and high is None:
+        return schema.weight != ""
+    if low is None or high is None or schema.off_scale == "reject":
+        return is_rated or (step is not None and declared.get("duplicates") == "count")
+    return step is not None and (declared.get("duplicates") == "count" or not _has_all_steps(low, high, step))
+
+
+def _has_all_steps(low: float, high: float, step: float) -> bool:
+    """Return whether no rating that is moved to the nearest step is off it as a single."""
+    steps = (high - low) / step
+    beyond = max(math.floor(steps + STEP_ERROR) - steps, 0.0)
+    rounding = float(np.spacing(np.float32(max(abs(low), abs(high))))) / 2
+    return beyond + rounding / step < STEP_ERROR
+
+
+def _scale_of(declared: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
+    """Return the declared ends and the step of the scale."""
+    facts = declared.get("facts")
+    if facts is not None:
+        return facts.low, facts.high, facts.step
+    return declared.get("low"), declared.get("high"), declared.get("step")
+
+
+def with_rules_of(schema: Schema | None, declared: Declarations) -> Declarations:
+    """Return what the caller declares, and for the rest what a schema does."""
+    return checked_declarations(_over({} if schema is None else declared_in(schema), declared))
 
 
 def declared_in(schema: Schema) -> Declarations:
@@ -298,9 +338,7 @@ def _settled(schema: Schema, zeros: Zeros, declared: Declarations) -> Schema:
 
 def on_scale(columns: Columns, rule: str, declared: Mapping[str, Any]) -> Columns:
     """Return ratings moved to the nearest of the declared scale, or those on it, each judged by itself."""
-    facts = declared.get("facts")
-    given = declared if facts is None else {name: getattr(facts, name) for name in ("low", "high", "step")}
-    low, high, step = given.get("low"), given.get("high"), given.get("step")
+    low, high, step = _scale_of(declared)
     if rule == "reject" or columns.values is None or low is None or high is None:
         return columns
     values = columns.values
