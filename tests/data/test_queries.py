@@ -88,6 +88,8 @@ def test_no_door_shows_a_password(server, table, discreet, tmp_path, caplog):
         "postgresql://shop/db?sslpassword=geheim&a=1::t",
         "POSTGRESQL://shop/db?PASSWORD=my geheim",
         "mysql+x://root:geheim/@shop/db::t",
+        "host=shop password=geheim dbname=db::t",
+        "host=shop password = 'my geheim'",
     ],
 )
 def test_a_password_is_hidden_in_every_form(address):
@@ -105,6 +107,13 @@ def test_an_address_that_cannot_be_opened_shows_no_password(discreet, scheme, tm
         assert code and SECRET not in out + error
     code, out, error = discreet("fit", source, *MODEL, "--out", tmp_path / "m.discreet")
     assert code and SECRET not in out + error
+
+
+def test_an_address_where_a_path_belongs_shows_no_password(discreet):
+    address = f"{SERVER}::loans"
+    for words in (("fit", "discreet-demo", *MODEL, "--dry-run", "--ledger", address), ("serve", address)):
+        code, out, error = discreet(*words)
+        assert code and SECRET not in out + error and "shop:5432" in out + error, words
 
 
 @pytest.mark.parametrize("plain", ["C:/a:b@c.csv", "shop.db::select * from t where m = 'a:/b@c'", "a@b.csv"])

@@ -41,7 +41,8 @@ _SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code 
 _LONGEST, _MOST_NAMES = 120, 12
 # What is not part of an address, such as an @ in a query, may be hidden as well. A path has no double slash.
 _PASSWORD = re.compile(
-    r"(\b[a-z][a-z0-9+.-]+:/{1,2}[^/:@]*:)(?:(?:(?!::).)+|.+)(?=@)|([?&](?:ssl)?password=).*?(?=&|::|$)",
+    r"(\b[a-z][a-z0-9+.-]+:/{1,2}[^/:@]*:)(?:(?:(?!::).)+|.+)(?=@)|([?&](?:ssl)?password=).*?(?=&|::|$)"
+    r"|((?:^|\s)(?:ssl)?password\s*=\s*)(?:'[^']*'|.*?)(?=\s|::|$)",
     re.I | re.S,
 )
 
@@ -112,8 +113,8 @@ class DiscreetError(Exception):
         return _rebuilt, (type(self), self.args, vars(self))
 
     def facts(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return {name: getattr(self, name) for name in self.fields}
+        """Return the fields by name, without passwords: a mistyped address arrives as a path or a name."""
+        return {name: _hidden(getattr(self, name)) for name in self.fields}
 
     def template(self) -> str:
         """Return the template of the message; a class whose advice depends on its fields overrides this."""
@@ -186,7 +187,7 @@ class _Filled(Formatter):
         self._error, self._dialect = error, dialect
 
     def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
-        return self._dialect if key == "arg" else getattr(self._error, str(key))
+        return self._dialect if key == "arg" else _hidden(getattr(self._error, str(key)))
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         return shown(value) if conversion == "r" else super().convert_field(value, conversion)
@@ -211,7 +212,11 @@ class _Filled(Formatter):
 
 def without_password(address: object) -> str:
     """Return an address as pages, logs and errors may show it: with the word PASSWORD for a password."""
-    return _PASSWORD.sub(r"\1\2PASSWORD", str(address))
+    return _PASSWORD.sub(r"\1\2\3PASSWORD", str(address))
+
+
+def _hidden(field: Any) -> Any:
+    return without_password(field) if isinstance(field, str | Path) else field
 
 
 def shown(value: object) -> str:
