@@ -22,6 +22,7 @@ from discreet.report import (
     Odds,
     listed_releases,
     number_above,
+    number_below,
     percent,
     posterior,
     under_condition,
@@ -29,6 +30,8 @@ from discreet.report import (
 from discreet.synthesis.labels import DRAWN_FROM
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from discreet.privacy import Ledger
 
 
@@ -86,7 +89,7 @@ class LedgerRecord:
             spent=_level(*balance.spent) if balance is not None else " and ".join(total),
             budget="none set" if budget is None else _level(budget.guarantee.epsilon, budget.guarantee.delta),
             reason="" if budget is None else budget.reason,
-            left="not limited" if balance is None else _level(*balance.left),
+            left="not limited" if balance is None else _level(*balance.left, number_below),
             renews="never" if budget is None or budget.renews is None else budget.renews.value,
         )
 
@@ -109,10 +112,8 @@ class LedgerRecord:
         )
 
 
-def _level(epsilon: float, delta: float) -> str:
-    if math.isinf(epsilon):
-        return "no guarantee"
-    return f"epsilon {number_above(epsilon)}, delta {number_above(delta)}"
+def _level(epsilon: float, delta: float, number: Callable[[float], str] = number_above) -> str:
+    return "no guarantee" if math.isinf(epsilon) else f"epsilon {number(epsilon)}, delta {number(delta)}"
 
 
 @final

@@ -31,6 +31,7 @@ from discreet.report.guarantee_wording import continual_release as continual_rel
 from discreet.report.guarantee_wording import listed_assumptions as listed_assumptions
 from discreet.report.guarantee_wording import many_releases as many_releases
 from discreet.report.guarantee_wording import number_above as number_above
+from discreet.report.guarantee_wording import number_below as number_below
 from discreet.report.guarantee_wording import selection_cost as selection_cost
 from discreet.report.guarantee_wording import status as status
 from discreet.report.guarantee_wording import under_condition as under_condition

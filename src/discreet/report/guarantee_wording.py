@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from typing import Any, Protocol
 
 from discreet.report.pages import html_table
@@ -18,9 +18,19 @@ def number_above(value: float, digits: int = 4) -> str:
     if math.isinf(value):
         return "∞"
     text = f"{value:.{digits}g}"
-    if float(text) >= value:
-        return text
-    with localcontext(prec=digits, rounding=ROUND_CEILING):
+    return text if float(text) >= value else _rounded(value, digits, ROUND_CEILING)
+
+
+def number_below(value: float, digits: int = 4) -> str:
+    """Return a number with this many digits, rounded down: what is left of a budget can be spent."""
+    if math.isinf(value):
+        return "∞"
+    text = f"{value:.{digits}g}"
+    return text if float(text) <= value else _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    with localcontext(prec=digits, rounding=rounding):
         return f"{float(+Decimal(value)):.{digits}g}"
 
 

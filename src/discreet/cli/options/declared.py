@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, final
 
@@ -47,7 +48,6 @@ from discreet.core import (
     one_of,
     refuse_output,
     shown_while,
-    without_password,
 )
 
 Data = Annotated[
@@ -404,11 +404,9 @@ class Paying:
                     f"No {made} was written, and nothing was spent in a ledger."
                 ) from stop
             return
-        # The record stays on the disk if the process is killed.
-        plain = [without_password(part) if isinstance(part, str) else part for part in command]
-        with lib.releasing(
-            out, {"command": repr((*plain, str(self.ledger.absolute()), self.name))}
-        ) as release:
+        # The record stays on the disk if the process is killed, and a command may contain a password.
+        words = repr((*command, str(self.ledger.absolute()), self.name))
+        with lib.releasing(out, {"command": sha256(words.encode()).hexdigest()}) as release:
             try:
                 yield release
             except KeyboardInterrupt as stop:
