@@ -216,7 +216,8 @@ def without_password(address: object) -> str:
 
 
 def _hidden(field: Any) -> Any:
-    return without_password(field) if isinstance(field, str | Path) else field
+    plain = without_password(field) if isinstance(field, str | Path) else field
+    return field if plain == str(field) else plain
 
 
 def shown(value: object) -> str:

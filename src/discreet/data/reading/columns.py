@@ -28,17 +28,6 @@ from discreet.data.schema import Schema, condition_key
 from discreet.data.vocabulary import WHOLE
 
 Marks = npt.NDArray[np.uint8]
-# Types that conditions compare, as they do numbers; each of their values has a text.
-_COMPARED = (
-    pl.String,
-    pl.Categorical,
-    pl.Enum,
-    pl.Null,
-    pl.Boolean,
-    pl.Date,
-    pl.Datetime,
-    pl.Time,
-)
 # Why a row of a role isn't read: its field is missing, or of another type.
 _REASONS = {
     USER: (USER_MISSING, USER_TYPE),
@@ -160,7 +149,7 @@ def plain_texts(given: pl.Series, column: str) -> pl.Series:
     all rows.
     """
     kind = given.dtype
-    if not (kind.is_numeric() or isinstance(kind, _COMPARED)):
+    if not _has_text(kind):
         raise NotComparable(column=column, found=str(kind))
     if isinstance(kind, pl.Date | pl.Datetime):
         # polars fails for the whole column if a date is out of its range.
@@ -171,6 +160,12 @@ def plain_texts(given: pl.Series, column: str) -> pl.Series:
         as_whole = (whole.cast(kind) == given).fill_null(False)
         return whole.cast(pl.String).zip_with(as_whole, given.cast(pl.String))
     return given.cast(pl.String, strict=False).str.strip_chars()
+
+
+def _has_text(kind: pl.DataType) -> bool:
+    """Return whether each value of a type has a text that a condition can state."""
+    texts = (pl.String, pl.Categorical, pl.Enum, pl.Null)
+    return kind.is_numeric() or isinstance(kind, (*texts, pl.Boolean, pl.Date, pl.Datetime, pl.Time))
 
 
 def converted(given: pl.Series, role: str, schema: Schema, marks: Marks) -> tuple[pl.Series, tuple[str, ...]]:
