@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, final
@@ -40,7 +40,7 @@ from discreet.cli.output.printing import (
     show,
     table_of,
 )
-from discreet.cli.output.tables import price
+from discreet.cli.output.tables import already_made, price
 from discreet.core import name_aside, terminal_progress, without_password, write_whole
 from discreet.papers import titled
 from discreet.report import condition_text
@@ -389,12 +389,17 @@ def measure_privately(
     metrics = measuring.metrics or _usual(estimators)
     # The scores are on the disk before they are printed, so a repeated run after a kill prints the same
     # scores.
-    out = None if paying.ledger is None or privately.dry_run else Path(f"{paying.ledger}.scores.json")
+    out = None if paying.ledger is None else Path(f"{paying.ledger}.scores.json")
+    dry_run, asked = privately.dry_run, replace(privately, dry_run=False)
     with (
         terminal_progress(None) as report,
-        paying.releasing(out, data, estimators, measuring, privately, reading, keep, made="score") as release,
+        paying.releasing(
+            out, data, estimators, measuring, asked, reading, keep, made="score", dry_run=dry_run
+        ) as release,
         opened(data, reading, paying.name, on, report) as source,
     ):
+        if dry_run and (done := already_made(paying.ledger, release, out)) is not None:
+            return done
         if out is not None and release is not None and release.is_published:
             if keep is not None:
                 keep.publish()
@@ -406,9 +411,10 @@ def measure_privately(
             keep.check(data, reading, paying)
         remark_on_delta(estimators, source.facts)
         book = paying.book(source.name, release)
-        if privately.dry_run:
+        if dry_run:
             noise = partial(_forecast, estimators, metrics, privately.share, source.facts)
-            return price(estimators[0], source, book, noise)
+            recorded = lib.spending_together(estimators, source, book)
+            return price(estimators[0], source, book, noise, release=release, recorded=recorded)
         found = lib.fit_and_evaluate(
             estimators, source, metrics=metrics, share=privately.share, ledger=book, progress=report
         )

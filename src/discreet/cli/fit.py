@@ -27,7 +27,7 @@ from discreet.cli.options.declared import (
     opened,
 )
 from discreet.cli.output.printing import Output, remark, remark_on_conditions, remark_on_delta, show
-from discreet.cli.output.tables import price, reading_of, reading_table
+from discreet.cli.output.tables import already_made, price, reading_of, reading_table
 from discreet.core import terminal_progress
 
 # After this many half-lives, an eighth is left.
@@ -70,10 +70,12 @@ def fit(
     if use_titles:
         estimator = _with_titles(estimator, titles)
     paying.check()
-    written = None if dry_run else _required(out)
+    written = out if dry_run else _required(out)
     with paying.releasing(
-        written, data, estimator, reading, private_catalog, catalog_share, titles
+        written, written, data, estimator, reading, private_catalog, catalog_share, titles, dry_run=dry_run
     ) as release:
+        if dry_run and (made := already_made(paying.ledger, release, written)) is not None:
+            return made
         done = None if written is None else paying.finished(release, written)
         if written is not None and done is not None:
             return _report(done.model, written, done.name, None, lib.PrivateFacts(), paying)
@@ -90,8 +92,8 @@ def fit(
             # An unreadable table is rejected first. A privately selected catalog isn't known yet.
             table = None if titles is None else lib.read_table(titles, _plain_encoding(reading))
             public = {} if table is None or private_catalog else lib.read_columns(table, source.catalog)
-            if written is None:
-                return price(estimator, source, book, chosen=chosen, how_read=how_read)
+            if dry_run or written is None:
+                return price(estimator, source, book, chosen=chosen, how_read=how_read, release=release)
             fitted = estimator.fit(
                 source, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
             )
@@ -278,7 +280,9 @@ def refit(
     estimator = _following(last, model, epsilon)
     reading = replace(reading, implicit=reading.implicit or _learns_from_choices(last))
     read = [model, *reading.files(data), *paying.files()]
-    with paying.releasing(None if dry_run else out, model, data, estimator, reading) as release:
+    with paying.releasing(out, model, data, estimator, reading, dry_run=dry_run) as release:
+        if dry_run and (made := already_made(paying.ledger, release, out)) is not None:
+            return made
         done = paying.finished(release, out)
         if done is not None:
             return _refitted(done.model, out, done.name, [], paying)
@@ -293,7 +297,7 @@ def refit(
             remark(f"discreet: {sentence}")
         book = paying.book(interactions.name, release)
         if dry_run:
-            return price(estimator, interactions, book)
+            return price(estimator, interactions, book, release=release)
         fitted = estimator.fit(interactions, ledger=book)
         remark_on_conditions(fitted.guarantee, schema=reading.schema)
         fitted = replace(fitted, public=lib.moved(last.public, last.catalog, fitted.catalog))

@@ -87,7 +87,14 @@ if TYPE_CHECKING:
     from discreet.dossier.registry import ENTRY, is_entry, registry_entry
     from discreet.evaluation.comparison import Comparison, compare
     from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric, parse_metrics
-    from discreet.evaluation.private import PrivateScore, Together, best_of, expected_noise, fit_and_evaluate
+    from discreet.evaluation.private import (
+        PrivateScore,
+        Together,
+        best_of,
+        expected_noise,
+        fit_and_evaluate,
+        spending_together,
+    )
     from discreet.evaluation.protocol import evaluate
     from discreet.evaluation.report import KIND as REPORT_KIND
     from discreet.evaluation.report import (
@@ -210,12 +217,13 @@ if TYPE_CHECKING:
         PaidRelease,
         Period,
         assumptions_of,
+        foreseen,
         reading_of,
         releasing,
         spending_in,
     )
     from discreet.privacy.ledger.ledger import Account, Frame, report_json
-    from discreet.privacy.ledger.records import Amount
+    from discreet.privacy.ledger.records import Amount, Entry
     from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
     from discreet.privacy.mechanisms.local import rating_mechanism
     from discreet.report import MORE as OFFICER_TITLE

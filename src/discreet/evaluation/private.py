@@ -564,12 +564,7 @@ def fit_and_evaluate(
     ]
     events: list[Any] = [event for one in cheaper for event in one.events(source.facts)]
     events += [noise.event() for noise in noises[len(estimators) :]]
-    promise = _with_weaknesses(
-        promise_of_scores(source, epsilon, delta, ledger, simulated=random.simulated),
-        [one.promise(source.facts) for one in estimators],
-    )
-    named = "+".join(one.name for one in estimators)
-    what = f"{named} with scores"
+    promise, what = spending_together(estimators, source, ledger, simulated=random.simulated)
     with spending_in(ledger, source.name, promise, what=what, events=events):
         known = _known_part(source.bounded())
         fitted = (one.fit(known, random=random, progress=progress) for one in cheaper)
@@ -608,6 +603,18 @@ def _shares(models: int, metrics: int, share: float) -> list[Fraction]:
 
 # For a forecast: predictions of ratings are off by about a quarter of the scale.
 _USUAL_ERROR = 0.25
+
+
+def spending_together(
+    estimators: Sequence[Estimator], data: DataSource, book: Ledger | None, *, simulated: bool = False
+) -> tuple[Guarantee, str]:
+    """Return the guarantee of models with their scores, and what a ledger calls them."""
+    epsilon, delta = _common(estimators)
+    promise = _with_weaknesses(
+        promise_of_scores(data, epsilon, delta, book, simulated=simulated),
+        [one.promise(data.facts) for one in estimators],
+    )
+    return promise, f"{'+'.join(one.name for one in estimators)} with scores"
 
 
 def expected_noise(

@@ -47,6 +47,7 @@ from discreet.privacy.ledger.records import USUAL_DELTA as USUAL_DELTA
 from discreet.privacy.ledger.records import Budget as Budget
 from discreet.privacy.ledger.records import Period as Period
 from discreet.privacy.ledger.release import PaidRelease as PaidRelease
+from discreet.privacy.ledger.release import foreseen as foreseen
 from discreet.privacy.ledger.release import releasing as releasing
 from discreet.privacy.noise_shares import SharedBudget as SharedBudget
 from discreet.privacy.noise_shares import ShareUnits as ShareUnits

@@ -384,16 +384,16 @@ class Paying:
                 f"discreet: the cost is recorded for {name!r}, which has no budget. Names with a budget: "
                 f"{', '.join(map(repr, limited))}. Choose one with --name."
             )
-        if release is not None:
-            _remark_on_unfinished(book, name, release)
+        _remark_on_unfinished(book, name, release)
         return book
 
     @contextlib.contextmanager
     def releasing(
-        self, out: Path | None, *command: object, made: str = "model"
+        self, out: Path | None, *command: object, made: str = "model", dry_run: bool = False
     ) -> Iterator[lib.PaidRelease | None]:
         """Yield the path for a release that is recorded here. Without a ledger nothing can be spent twice.
 
+        A dry run gets the release that the command would continue, if any, and can't spend.
         On Ctrl-C, report what the ledger has recorded for this command, and how to continue.
         """
         if out is None or self.ledger is None:
@@ -406,7 +406,11 @@ class Paying:
             return
         # The record stays on the disk if the process is killed, and a command may contain a password.
         words = repr((*command, str(self.ledger.absolute()), self.name))
-        with lib.releasing(out, {"command": sha256(words.encode()).hexdigest()}) as release:
+        known = {"command": sha256(words.encode()).hexdigest()}
+        with lib.foreseen(out, known) if dry_run else lib.releasing(out, known) as release:
+            if release is None or dry_run:
+                yield release
+                return
             try:
                 yield release
             except KeyboardInterrupt as stop:
@@ -432,9 +436,9 @@ class Paying:
         return self.paid(name) or UNRECORDED * promise.is_private
 
 
-def _remark_on_unfinished(book: lib.Ledger, name: str, release: lib.PaidRelease) -> None:
+def _remark_on_unfinished(book: lib.Ledger, name: str, release: lib.PaidRelease | None) -> None:
     """Remark that other spending on these data is unfinished, before this command spends once more."""
-    if release.held(book):
+    if release is not None and release.held(book):
         return
     unfinished = [one for one in book.entries(name) if one.state == "open"]
     if unfinished:
@@ -443,7 +447,7 @@ def _remark_on_unfinished(book: lib.Ledger, name: str, release: lib.PaidRelease)
         remark(
             f"discreet: spending {last.id} of {name!r} is open since {last.time:%Y-%m-%d %H:%M} UTC: "
             f"{last.what}, epsilon={last.guarantee.epsilon:g}{more}. To finish it, repeat its command "
-            "exactly, with the same --out: that spends nothing more. This command differs: it spends again."
+            "exactly, with the same --out: that spends nothing more. A command that differs spends again."
         )
 
 

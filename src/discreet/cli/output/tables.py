@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from discreet.cli import lib
@@ -100,18 +101,27 @@ def price(
     *more: Callable[[], str],
     chosen: lib.PrivateFacts | None = None,
     how_read: Mapping[str, str] | None = None,
+    release: lib.PaidRelease | None = None,
+    recorded: tuple[lib.Guarantee, str] | None = None,
 ) -> Output:
     """Return the guarantee of a fit and the budget left after it. Nothing is learned or spent.
 
     It includes the cost of facts that are `chosen` with noise. `how_read` is shown on request.
+
+    Parameters:
+        release: The release of an earlier process with the same command, which may be continued.
+        recorded: The guarantee and the name that the ledger gets, if not those of the fit.
     """
     chosen = chosen or lib.PrivateFacts()
     promise = lib.whole_promise(estimator, data, chosen)
-    after = (
-        None if book is None else book.price(data.name, promise, lib.whole_events(estimator, data, chosen))
-    )
-    left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
-    priced = {"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left}
+    paid = None
+    if release is not None and book is not None:
+        spending, what = recorded or (promise.assuming(*book.assumptions(data.name)), estimator.name)
+        paid = release.continued(book, data.name, spending, what)
+    after = None
+    if book is not None:
+        events = () if paid else lib.whole_events(estimator, data, chosen)
+        after = book.balance(data.name) if paid else book.price(data.name, promise, events)
     said = f"{data.name!r} has no budget, so its spending has no limit."
     if after is not None:
         said = (
@@ -119,14 +129,48 @@ def price(
             f"One more release could have epsilon = {after.left.epsilon:.4g} at delta = "
             f"{after.left.delta:g}."
         )
+    if paid is not None:
+        said = (
+            f"This command would continue spending {paid.id} of {data.name!r}, open since "
+            f"{paid.time:%Y-%m-%d %H:%M} UTC, and would spend nothing more. {said}"
+        )
+    content = _priced(estimator.name, data.name, promise, after, paid)
     return Output(
-        {**priced, **({} if how_read is None else {"reading": dict(how_read)})},
+        {**content, **({} if how_read is None else {"reading": dict(how_read)})},
         lambda: reading_table(how_read) if how_read else None,
         *([] if how_read is None else [_UNDECIDED]),
         f"Nothing was learned, and no budget was spent. The fit would be {promise.short()}",
         said,
         *more,
     )
+
+
+def already_made(ledger: Path | None, release: lib.PaidRelease | None, out: Path | None) -> Output | None:
+    """Return the output of a dry run if the command would only record that `out` is made; or else None."""
+    if release is None or not release.is_published or ledger is None:
+        return None
+    book = lib.Ledger.open(ledger, read_only=True)
+    said = f"An earlier run of this command wrote {out} and was killed before it ended. This command would "
+    for paid in reversed(release.left(book)):
+        content = _priced(paid.what, paid.dataset, paid.guarantee, book.balance(paid.dataset), paid)
+        done = (
+            f"only record that spending {paid.id} of {paid.dataset!r} is done. It would spend nothing more."
+        )
+        return Output(content, said + done)
+    return Output({"continues": None, "file": str(out)}, f"{said}spend nothing.")
+
+
+def _priced(
+    model: str, name: str, promise: lib.Guarantee, after: lib.Balance | None, paid: lib.Entry | None
+) -> dict[str, Any]:
+    left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
+    return {
+        "model": model,
+        "name": name,
+        "guarantee": promise.to_json(),
+        "left": left,
+        "continues": None if paid is None else paid.id,
+    }
 
 
 def traces_table(traces: Mapping[str, Mapping[int, float]]) -> lib.Table:

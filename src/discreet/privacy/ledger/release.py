@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.ledger import Ledger
 
 
+_IS_WRITING = "another process is writing it. No budget was spent"
+
+
 @final
 class PaidRelease:
     """One release into one file, as `releasing` yields it.
@@ -69,9 +72,13 @@ class PaidRelease:
         """Return the open spending for this release, of this process or of an earlier one."""
         return [one for one in _of(self._now, ledger) if one.state is EntryState.OPEN]
 
-    def interrupted(self, ledger: Ledger, dataset: str, guarantee: Guarantee, what: str) -> Entry | None:
-        """Return the spending of a killed process for this release, or record that a new release begins."""
-        for entry in _of(self._left, ledger):
+    def left(self, ledger: Ledger) -> list[Entry]:
+        """Return what an earlier process has spent for this release, also if it is done."""
+        return _of(self._left, ledger)
+
+    def continued(self, ledger: Ledger, dataset: str, guarantee: Guarantee, what: str) -> Entry | None:
+        """Return the spending of a killed process that this release would continue, if any."""
+        for entry in self.left(ledger):
             if (
                 entry.state is EntryState.OPEN
                 and entry.dataset == dataset
@@ -79,6 +86,13 @@ class PaidRelease:
                 and entry.guarantee == guarantee
             ):
                 return entry
+        return None
+
+    def interrupted(self, ledger: Ledger, dataset: str, guarantee: Guarantee, what: str) -> Entry | None:
+        """Return the spending of a killed process for this release, or record that a new release begins."""
+        entry = self.continued(ledger, dataset, guarantee, what)
+        if entry is not None:
+            return entry
         content: dict[str, Any] = {
             "command": self._command,
             "before": self._before,
@@ -101,7 +115,7 @@ class PaidRelease:
     def finish(self, ledger: Ledger) -> str:
         """Record that the release of a killed process is done. Return the name of its data."""
         name = ""
-        for entry in _of(self._left, ledger):
+        for entry in self.left(ledger):
             name = entry.dataset
             if entry.state is EntryState.OPEN:
                 ledger.close(entry, EntryState.DONE)
@@ -125,7 +139,7 @@ def releasing(output: Path, command: Mapping[str, Any]) -> Iterator[PaidRelease]
     Raises:
         FileError: Another process makes the same output now, or the folder can't be written.
     """
-    path = output.absolute().parent / f"{name_aside(output)}.json"
+    path = _record_of(output)
     if not path.parent.is_dir():
         raise CannotWrite(path=output, why="its folder does not exist")
     try:
@@ -134,7 +148,7 @@ def releasing(output: Path, command: Mapping[str, Any]) -> Iterator[PaidRelease]
         raise CannotWrite(path=output, why=error.strerror) from error
     with os.fdopen(handle, "r+b") as record:
         if is_locked_elsewhere(handle) or not _is_at(handle, path):
-            raise CannotWrite(path=output, why="another process is writing it. No budget was spent")
+            raise CannotWrite(path=output, why=_IS_WRITING)
         release = PaidRelease(output, record, command)
         try:
             yield release
@@ -151,6 +165,28 @@ def releasing(output: Path, command: Mapping[str, Any]) -> Iterator[PaidRelease]
                 path.unlink(missing_ok=True)
             raise
         path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def foreseen(output: Path, command: Mapping[str, Any]) -> Iterator[PaidRelease | None]:
+    """Yield the release that `releasing` would continue, or None. Nothing is written.
+
+    Raises:
+        FileError: Another process makes the same output now.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            record = stack.enter_context(_record_of(output).open("rb"))
+        except OSError:
+            yield None
+            return
+        if is_locked_elsewhere(record.fileno()):
+            raise CannotWrite(path=output, why=_IS_WRITING)
+        yield PaidRelease(output, record, command)
+
+
+def _record_of(output: Path) -> Path:
+    return output.absolute().parent / f"{name_aside(output)}.json"
 
 
 def _of(record: Mapping[str, Any] | None, ledger: Ledger) -> list[Entry]:
