@@ -14,8 +14,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from discreet.audit import neighboring_rows
-from discreet.audit.neighboring_rows import read_case, search
+import neighboring_rows
 from discreet.data import encoding
 from discreet.data.errors import OtherFormat
 from discreet.data.guessing import Wishes
@@ -23,6 +22,7 @@ from discreet.data.reading import blocks, columns, frames, readers, tables
 from discreet.data.reading.readers import on_scale, read
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources.sharding import PieceReader
+from neighboring_rows import read_case, search
 
 
 def test_other_users_are_read_alike():
@@ -40,11 +40,11 @@ def test_other_users_are_read_alike_in_many_pairs():
 @pytest.mark.slow
 def test_the_number_of_threads_changes_nothing():
     """What polars reads with one thread, it reads with three."""
-    code = "from discreet.audit.neighboring_rows import search; print(search(640, seed=13).digest)"
+    code = "from neighboring_rows import search; print(search(640, seed=13).digest)"
     digests = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "POLARS_MAX_THREADS": threads},
+            env={**os.environ, "POLARS_MAX_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
             check=True,

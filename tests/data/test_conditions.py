@@ -14,7 +14,6 @@ import pytest
 
 import discreet as library
 from command_line import rejected
-from discreet.audit.neighboring_rows import read_case, search
 from discreet.data.block_sizes import other_block_sizes
 from discreet.data.histories import read_history
 from discreet.data.reading.readers import from_frame, read
@@ -22,6 +21,7 @@ from discreet.data.schema import Schema
 from discreet.privacy.guarantee import Fact, Kind
 from discreet.sources.sharding import PieceReader
 from discreet.testing import refuses
+from neighboring_rows import read_case, search
 
 ROWS = [
     ("ann", "tea", "buy", "2025-01-01"),

@@ -129,7 +129,6 @@ def _without_data(
         found += once("white box", partial(lib.quick_audit, name, estimator))
         if "files" in edges and lib.has_files(estimator):
             found += once("files", partial(lib.audit_files, name, estimator))
-            found += once("rows", partial(_read_rows, name, estimator))
         if "questions" in edges and lib.has_questions(estimator):
             found += once("questions", partial(_asked, name, estimator))
         # A view that wasn't asked for by name is skipped if a model doesn't have it.
@@ -137,10 +136,6 @@ def _without_data(
         for view in has:
             found += once(view, partial(_played, name, estimator, view, seconds))
     return found
-
-
-def _read_rows(name: str, estimator: lib.Estimator) -> list[lib.Finding]:
-    return [lib.audit_rows(name, estimator.epsilon, estimator.delta)]
 
 
 def _asked(name: str, estimator: lib.Estimator) -> list[lib.Finding]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from discreet.audit.from_files import audit_files, has_files
     from discreet.audit.full import REPORT, VIEWS, play_view, quick_audit, sample_games, views_of
     from discreet.audit.last_audits import last_audit
-    from discreet.audit.neighboring_rows import audit_rows
     from discreet.audit.page import write_page as write_audit_page
     from discreet.audit.presets import presets
     from discreet.audit.questions import audit_questions, has_questions, price_a_party

@@ -1,6 +1,6 @@
 """How much is read, numbered, and sorted at a time.
 
-No result depends on a size. The audit of the reader (`audit/neighboring_rows.py`) reads with sizes small
+No result depends on a size. The search over files (`tests/neighboring_rows.py`) reads with sizes small
 enough that the edges of blocks fall anywhere, and compares.
 """
 

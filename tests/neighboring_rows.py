@@ -32,8 +32,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import polars as pl
 
-from discreet.audit import frames_of_rows
-from discreet.audit.findings import ExactSearch, Finding
+import frames_of_rows
 from discreet.core.checks import DiscreetError
 from discreet.data import (
     Columns,
@@ -79,8 +78,6 @@ _BLOCKS = (1 << 10, 1 << 12, 1 << 22)
 _WIDE, _STARS = (-1e30, 1e30, None), (0.5, 4.5, 0.5)
 _ON_SCALE = ("3", "4.5", "0.5", "1e0")
 _RULES: tuple[Duplicates, ...] = ("first", "last", "mean", "count")
-# Pairs of files that an audit compares.
-_PAIRS = 100
 
 
 class FileRow(NamedTuple):
@@ -622,12 +619,3 @@ def search(
                         return result
     result.digest = digest.hexdigest()
     return result
-
-
-def audit_rows(name: str, epsilon: float, delta: float) -> Finding:
-    """Return what a search over neighboring files found."""
-    found, result = ExactSearch(promised=epsilon, delta=delta), search(_PAIRS)
-    found.fits = result.pairs // 2
-    for form, count in Counter(case.form for case in result.differences).items():
-        found.leaks[form] = f"{count} pairs of {form} files were read differently"
-    return found.finding(name, "files: other users' rows", found.leaks.values())
