@@ -176,7 +176,7 @@ def plan(
         metric: The measure of accuracy: rmse or hr@10. Default: rmse.
         purpose: What the model is for: lists (measured by hr@10) or ratings (rmse).
         wanted: Find the smallest epsilon that reaches this accuracy.
-        picture: Also draw the curve to this .svg or .png file.
+        picture: Also draw the curve on this page (HTML).
         follow: Compare one fit, refits and `discreet follow` over a year.
         half_life: With --follow: half-life of an interaction's weight: 7d, 2w, 1m. Default: 30d.
         come_once: With --follow: most users rate only once a year.

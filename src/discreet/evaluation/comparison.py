@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, final
+from typing import Any, Unpack, final
 
 from discreet.core import ESTIMATORS, FrameKind, kind_of, to_frame
 from discreet.core.checks import ParameterError
@@ -28,10 +28,7 @@ from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import NUMBERS, Evaluation, KeptEvaluations, digest, key_of, scores_table
 from discreet.evaluation.scoring import check_estimators, refuse_meaningless, usual_metrics, usual_split
 from discreet.models import Estimator
-from discreet.report import TableView
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from discreet.report import Charts, TableView
 
 
 def compare(
@@ -150,17 +147,14 @@ class Comparison(TableView, tuple[Evaluation, ...]):
         given = self[0].frame_kind if self else "polars"
         return to_frame(self.columns(), kind or given, numbers=NUMBERS)
 
-    def plot(
-        self, metric: str | None = None, *, definition: str | None = None, ax: Axes | None = None
-    ) -> Axes:
-        """Draw each metric by epsilon, a line per model, in a panel of its own (matplotlib).
+    def plot(self, metric: str | None = None) -> Charts:
+        """Return a chart of each metric by epsilon, or of one, for a notebook: a line per model.
 
-        The first panel is returned. With `metric` only that one is drawn; on `ax`, by default the first.
-        Models with several privacy definitions are drawn apart; `definition` names one.
+        Models with different privacy definitions have charts of their own.
         """
-        from discreet.evaluation.report import plot_comparison
+        from discreet.evaluation.report import charts_of
 
-        return plot_comparison(self, metric, definition, ax)
+        return charts_of(self, metric)
 
     def __repr__(self) -> str:
         """Show one evaluation per line."""

@@ -139,12 +139,6 @@ class NotAComparison(FileError):
     Choose another file."""
 
 
-class DefinitionsDiffer(ParameterError):
-    definitions: tuple[str, ...]
-    text = """The models have different privacy definitions, and one epsilon doesn't mean the same protection
-    under each. Plot them one at a time with definition={definitions:or}."""
-
-
 class NoSharedWords(DataError):
     text = """The table of items has no word that several items share, so it can't compare items. Put item IDs
     into its first column, and genres or tags into others."""

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from discreet.core import UnknownChoice, one_of, refuse_output, write_whole
+from discreet.core import UnknownChoice, refuse_output, write_whole
 from discreet.evaluation.comparison import shown_names
-from discreet.evaluation.errors import DefinitionsDiffer, NothingGiven
+from discreet.evaluation.errors import NothingGiven
 from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
 from discreet.evaluation.results import GROUP_HEADER, Evaluation, Score, group_rows, spread_text
 from discreet.evaluation.scoring import CHANCE, PREFIX
@@ -30,9 +30,9 @@ from discreet.report import (
     UNIT_WORDS,
     Axis,
     ChartLine,
+    Charts,
     Html,
     Point,
-    axes_for,
     details,
     element,
     facts_table,
@@ -40,15 +40,8 @@ from discreet.report import (
     line_chart,
     number_above,
     page,
-    panels_for,
-    plot_bars,
-    plot_lines,
     table,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 Definition = tuple[Unit, Neighbors, Trust]
 #: What is protected, within a sentence.
@@ -188,37 +181,14 @@ def chart(found: Sequence[Evaluation], metric: str, definition: Definition | Non
     return line_chart(lines, title=_title(metric, definition), x=_epsilons(found), y=Axis(label=metric))
 
 
-def plot_comparison(
-    found: Sequence[Evaluation], metric: str | None, definition: str | None, ax: Axes | None
-) -> Axes:
-    """Draw a panel for each metric, or for the one named, with matplotlib; return the first."""
-    of = _definition(found, definition)
-    panels = _panels(found, metric, ax, _LINES_HEIGHT)
-    for chosen, panel in panels.items():
-        lines = chart_lines(found, chosen, of)
-        plot_lines(panel, lines, title=_title(chosen, of), x=_epsilons(found), y=Axis(label=chosen))
-    return next(iter(panels.values()))
-
-
-def _definition(found: Sequence[Evaluation], definition: str | None) -> Definition | None:
-    """Return the privacy definition to draw; raise for several at once."""
-    promised = {"/".join(one): one for one in (one.guarantee.definition for one in found if promises(one))}
-    if definition is None and len(promised) > 1:
-        raise DefinitionsDiffer(definitions=tuple(promised))
-    if definition is not None:
-        one_of("definition", definition, promised)
-    return promised[definition] if definition else next(iter(promised.values()), None)
-
-
-def plot_evaluation(one: Evaluation, metric: str | None, ax: Axes | None) -> Axes:
-    """Draw a panel for each metric and return the first: bars of the model and baselines, or the groups."""
-    panels = _panels((one,), metric, ax, _LINES_HEIGHT if one.groups else _BARS_HEIGHT)
-    for chosen, panel in panels.items():
-        if one.groups:
-            plot_lines(panel, _group_lines(one, chosen), **_group_frame(one, chosen))
-        else:
-            _bars(one, chosen, panel)
-    return next(iter(panels.values()))
+def charts_of(found: Sequence[Evaluation], metric: str | None) -> Charts:
+    """Return the charts of a page of these evaluations: of each metric, or of the one that is named."""
+    measured = list(dict.fromkeys(name for one in found for name in one.metrics))
+    if metric is not None and metric not in measured:
+        raise UnknownChoice(name="metric", value=metric, choices=measured)
+    chosen = measured if metric is None else [metric]
+    groups = (group_chart(one, name) for one in found if one.groups for name in chosen)
+    return Charts("".join([*_charts(found, chosen), *groups]))
 
 
 def group_chart(one: Evaluation, metric: str) -> Html:
@@ -260,16 +230,6 @@ def _group_lines(one: Evaluation, metric: str) -> list[ChartLine]:
     ]
 
 
-def _bars(one: Evaluation, chosen: str, ax: Axes) -> None:
-    cost = f"epsilon {one.guarantee.epsilon:g}" if promises(one) else "NOT PRIVATE"
-    named = {f"{one.model}, {cost}": one.metrics}
-    named |= {f"{name.removeprefix(PREFIX)}, baseline": scores for name, scores in one.references.items()}
-    bars = [
-        (name, scores[chosen].mean, scores[chosen].std) for name, scores in named.items() if chosen in scores
-    ]
-    plot_bars(ax, bars, title=f"{chosen}: {direction(chosen)}", x=chosen)
-
-
 def chart_lines(
     found: Sequence[Evaluation], metric: str, definition: Definition | None
 ) -> tuple[ChartLine, ...]:
@@ -283,22 +243,6 @@ def chart_lines(
         ]
         lines += _model_lines(mine, model, metric, number % COLORS, definition)
     return (*lines, *_baseline_lines(found, metric))
-
-
-# Inches that bars of one metric, and lines, are high.
-_BARS_HEIGHT, _LINES_HEIGHT = 2.4, 3.8
-
-
-def _panels(
-    found: Sequence[Evaluation], metric: str | None, ax: Axes | None, height: float
-) -> dict[str, Axes]:
-    """Return the axes for each metric: all of them in a new figure, or one; on `ax` by default the first."""
-    measured = list(dict.fromkeys(name for one in found for name in one.metrics))
-    if (metric is None and not measured) or (metric is not None and metric not in measured):
-        raise UnknownChoice(name="metric", value=metric, choices=measured)
-    if metric is None and ax is None and len(measured) > 1:
-        return dict(zip(measured, panels_for(len(measured), height), strict=True))
-    return {metric or measured[0]: axes_for(ax)}
 
 
 def _title(metric: str, definition: Definition | None) -> str:

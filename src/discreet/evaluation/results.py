@@ -20,11 +20,10 @@ from discreet.evaluation.errors import NotAComparison
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.scoring import PREFIX
 from discreet.privacy import Guarantee
-from discreet.report import TableView
+from discreet.report import Charts, TableView
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-    from matplotlib.axes import Axes
 
 
 @final
@@ -182,14 +181,11 @@ class Evaluation(TableView):
         """
         return to_frame(self.columns(), kind or self.frame_kind, numbers=NUMBERS)
 
-    def plot(self, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Draw each metric as bars, of the model and of its baselines, in a panel of its own (matplotlib).
+    def plot(self, metric: str | None = None) -> Charts:
+        """Return a chart of each metric, or of one, for a notebook: the model, baselines, and groups."""
+        from discreet.evaluation.report import charts_of
 
-        The first panel is returned. With `metric` only that one is drawn; on `ax`, by default the first.
-        """
-        from discreet.evaluation.report import plot_evaluation
-
-        return plot_evaluation(self, metric, ax)
+        return charts_of([self], metric)
 
     def __repr__(self) -> str:
         """Name the model, its cost and its scores."""

@@ -8,7 +8,6 @@ does, roughly. The curves ship with the package (`curves.json`, which `benchmark
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from dataclasses import dataclass
@@ -16,15 +15,11 @@ from functools import lru_cache
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
-from discreet.core import BadEnding, first_bytes, integer, one_of, positive_finite, refuse_output, write_whole
+from discreet.core import integer, one_of, positive_finite
 from discreet.planning.errors import AccuracyNotReached
-from discreet.report import GRAY, Axis, ChartLine, Point, axes_for, plot_lines, require_matplotlib
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from discreet.report import GRAY, Axis, ChartLine, Charts, Point, line_chart, page, write_page
 
 METRICS = {"rmse": "lower", "hr@10": "higher"}
 #: What each metric is compared with: the simplest answer that learns next to nothing.
@@ -93,9 +88,8 @@ class Curve:
         effective = epsilon / self.scale(people, items)
         return self.points[0][0] / _BEYOND <= effective <= self.points[-1][0] * _BEYOND
 
-    def plot(self, people: int, *, epsilon: float | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the accuracy to expect by epsilon for `people` users, and mark one epsilon (matplotlib)."""
-        drawn = axes_for(ax)
+    def plot(self, people: int, *, epsilon: float | None = None) -> Charts:
+        """Return a chart of the accuracy to expect by epsilon for `people` users, with one epsilon marked."""
         points = tuple(Point(x * self.people / people, value) for x, value in self.points)
         lines = [
             ChartLine(name=f"as on {self.dataset}", points=points),
@@ -103,10 +97,14 @@ class Curve:
             ChartLine(name="without learning anything", level=self.floor, color=GRAY, dashes="2 4"),
         ]
         if epsilon is not None:
-            words = f"one release of the plan: {epsilon:.3g}"
-            drawn.axvline(epsilon, color="tab:red", lw=0.8, label=words)
-        across = Axis(label=f"epsilon of one release, for {people:,} users", logarithmic=True)
-        return plot_lines(drawn, lines, title="Accuracy to expect", x=across, y=Axis(label=self.metric))
+            words, mark = f"one release of the plan: {epsilon:.3g}", Point(epsilon, self.at(epsilon, people))
+            lines.append(ChartLine(name=words, points=(mark,), color=1))
+        across = Axis(
+            label=f"epsilon of one release, for {people:,} users",
+            logarithmic=True,
+            ticks=tuple((point.x, f"{point.x:.3g}") for point in points),
+        )
+        return Charts(line_chart(lines, title="Accuracy to expect", x=across, y=Axis(label=self.metric)))
 
 
 @lru_cache(maxsize=1)
@@ -227,26 +225,11 @@ def smallest_epsilon(
     raise AccuracyNotReached(metric=metric, wanted=wanted, best=best)
 
 
-# Among the first bytes of every picture of ours.
-_MAKER, _HEAD = "discreet, plan", 2048
-
-
-def is_picture(path: Path) -> bool:
-    """Return whether we drew this file, by the maker that it names."""
-    return _MAKER.encode() in first_bytes(path, _HEAD)
+#: The kind of the page of a plan.
+PAGE = "plan"
 
 
 def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None, *, force: bool = False) -> None:
-    """Write a plot of the expected accuracy by epsilon for `people` users, and mark the plan's epsilon."""
-    if path.suffix not in (".svg", ".png"):
-        raise BadEnding(path=path.name, endings=(".svg", ".png"))
-    refuse_output(path, force=force, kind="picture of a plan", is_ours=is_picture)
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    # Not through pyplot, which would keep the figure.
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    curve.plot(people, epsilon=epsilon, ax=figure.add_subplot())
-    content, form = io.BytesIO(), path.suffix[1:]
-    figure.savefig(content, format=form, metadata={"Creator" if form == "svg" else "Software": _MAKER})
-    write_whole(path, content.getvalue())
+    """Write a page with the expected accuracy by epsilon for `people` users, and mark the plan's epsilon."""
+    content = page("Accuracy to expect", [curve.plot(people, epsilon=epsilon)], kind=PAGE)
+    write_page(path, content, kind=PAGE, force=force)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import Any, cast, final
 
 from scipy.special import ndtr
 
@@ -25,11 +25,7 @@ from discreet.privacy import (
 )
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.records import Amount
-from discreet.report import GRAY, Axis, ChartLine, Point, TableView, axes_for, plot_lines, posterior
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from discreet.report import GRAY, Axis, ChartLine, Charts, Point, TableView, line_chart, posterior
 
 # Marks of more releases would lie on each other.
 _MARKED = 24
@@ -89,9 +85,8 @@ class Schedule(TableView):
             rows.append((f"Expected {self.expected.metric}", f"{kept} {SIMPLEST[self.expected.metric]}"))
         return (), rows, "Plan"
 
-    def plot(self, *, ax: Axes | None = None) -> Axes:
-        """Draw how epsilon grows from release to release, composed and added up (matplotlib)."""
-        drawn = axes_for(ax)
+    def plot(self) -> Charts:
+        """Return a chart of how epsilon grows from release to release, composed and added up."""
         each, delta = self.per_release, self.limit.delta
         weight = gaussian_multiplier(each.epsilon, each.delta) ** -2
         counts, few = range(1, self.releases + 1), self.releases <= _MARKED
@@ -105,7 +100,7 @@ class Schedule(TableView):
             ChartLine(name="budget", level=self.limit.epsilon, color=GRAY, dashes="7 4"),
         ]
         across, up = Axis(label="releases so far"), Axis(label=f"epsilon at delta {delta:g}")
-        return plot_lines(drawn, lines, title=f"{self.releases} equal releases", x=across, y=up)
+        return Charts(line_chart(lines, title=f"{self.releases} equal releases", x=across, y=up))
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that `discreet budget plan --json` prints."""

@@ -2,14 +2,9 @@ from discreet.report.charts import COLORS as COLORS
 from discreet.report.charts import GRAY as GRAY
 from discreet.report.charts import Axis as Axis
 from discreet.report.charts import ChartLine as ChartLine
+from discreet.report.charts import Charts as Charts
 from discreet.report.charts import Point as Point
-from discreet.report.charts import axes_for as axes_for
-from discreet.report.charts import bar_chart as bar_chart
 from discreet.report.charts import line_chart as line_chart
-from discreet.report.charts import panels_for as panels_for
-from discreet.report.charts import plot_bars as plot_bars
-from discreet.report.charts import plot_lines as plot_lines
-from discreet.report.charts import require_matplotlib as require_matplotlib
 from discreet.report.guarantee_wording import PRINTED_DPIMF as PRINTED_DPIMF
 from discreet.report.guarantee_wording import PRINTED_DPMF as PRINTED_DPMF
 from discreet.report.guarantee_wording import PRINTED_OBJECTIVE as PRINTED_OBJECTIVE

@@ -1,9 +1,8 @@
-"""Draw charts: as SVG within a page, and with matplotlib in a reader's own figure, for notebooks.
+"""Draw charts as SVG, for pages and for notebooks.
 
 The legend of a page is next to the drawing, or below it on a telephone, in the order in which the lines end.
 It is text of the page, so no name is ever cut. A plotting library would bring its own fonts and colors, which
-do not follow a reader from light to dark. matplotlib comes with the extra `report` and is imported when
-something is drawn.
+do not follow a reader from light to dark.
 """
 
 from __future__ import annotations
@@ -12,20 +11,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
+from typing import NamedTuple, final
 
-from discreet.core import ExtraMissing
-from discreet.report.pages import Html
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from discreet.report.pages import Html, page
 
 # One size for all charts. On a telephone they shrink by a quarter, and their letters are larger.
 _WIDTH, _HEIGHT = 440.0, 270.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 14.0, 12.0, 44.0
-_WIDEST_BAR = 28.0
+# How many pixels a notebook has for a chart: drawing, title, and margins.
+_FRAMED = 480
 # Ticks closer than this would overlap, also in the larger letters of a telephone.
 _APART = 34.0
 COLORS = 7
@@ -96,16 +90,25 @@ def line_chart(lines: Sequence[ChartLine], *, title: str, x: Axis, y: Axis, valu
     return _figure(title, _frame(scale, x, y) + drawn, f'<ul class="legend">{keys}</ul>')
 
 
-def bar_chart(points: Sequence[Point], *, title: str, x: Axis, y: Axis) -> Html:
-    """Return a figure with a bar at each point; they stand at whole numbers."""
-    scale = _Scale.around([ChartLine(name="", points=tuple(points))], x, bars=True)
-    floor, wide = scale.down(scale.low), min(0.6 * (scale.along(1) - scale.along(0)), _WIDEST_BAR)
-    bars = "".join(
-        f'<rect x="{scale.along(one.x) - wide / 2:.1f}" width="{wide:.1f}" y="{scale.down(one.y):.1f}" '
-        f'height="{max(floor - scale.down(one.y), 1):.1f}"><title>{escape(one.said)}</title></rect>'
-        for one in points
-    )
-    return _figure(title, f'{_frame(scale, x, y)}<g class="c0" fill="currentColor">{bars}</g>', "")
+@final
+class Charts(Html):
+    """The charts of one result, which `plot()` returns: a notebook shows them.
+
+    Example:
+        >>> from discreet import plan
+        >>> str(plan(5.0, releases=12).plot()).count("<figure")
+        1
+
+    Stability
+        Provisional: names may still change in 0.x.
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        # The style of a page would change a notebook's own.
+        framed, height = escape(page("Charts", [self], kind="chart")), 60 + _FRAMED * self.count("<figure")
+        return f'<iframe srcdoc="{framed}" style="width:100%;height:{height}px;border:0"></iframe>'
 
 
 def ticks_between(low: float, high: float, count: int = 5) -> list[float]:
@@ -134,20 +137,18 @@ class _Scale:
     logarithmic: bool
 
     @classmethod
-    def around(cls, lines: Sequence[ChartLine], x: Axis, *, bars: bool = False) -> _Scale:
+    def around(cls, lines: Sequence[ChartLine], x: Axis) -> _Scale:
         points = [point for line in lines for point in line.points]
         across = [point.x for point in points] + [place for place, _ in x.ticks] or [1.0]
         heights = [value for one in points for value in (one.y - one.spread, one.y + one.spread)]
         heights += [line.level for line in lines if line.level is not None]
         heights += [edge for line in lines for pair in line.band for edge in pair]
-        heights += [0.0] if bars else []
         low, high = min(heights, default=0.0), max(heights, default=1.0)
         room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
-        low = low if bars else low - room
         left, right = (_log(end) if x.logarithmic else end for end in (min(across), max(across)))
         # A mark is within the frame, not on it.
-        aside = 0.5 if bars else 0.04 * (right - left) or 0.5
-        return cls(left - aside, right + aside, low, high + room, x.logarithmic)
+        aside = 0.04 * (right - left) or 0.5
+        return cls(left - aside, right + aside, low - room, high + room, x.logarithmic)
 
     def along(self, x: float) -> float:
         share = ((_log(x) if self.logarithmic else x) - self.left) / (self.right - self.left)
@@ -163,9 +164,8 @@ def _log(value: float) -> float:
 
 
 def _figure(title: str, drawn: str, legend: str) -> Html:
-    alone = "" if legend else ' class="alone"'
     return Html(
-        f'<figure{alone}><figcaption>{escape(title)}</figcaption><div class="drawing">'
+        f'<figure><figcaption>{escape(title)}</figcaption><div class="drawing">'
         f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{escape(title)}">{drawn}</svg>'
         f"{legend}</div></figure>"
     )
@@ -277,86 +277,3 @@ def _key(line: ChartLine) -> str:
         f'<svg class="c{line.color}" viewBox="0 0 38 16" width="38" height="16" aria-hidden="true">'
         f'<path d="M0 8H38" stroke="currentColor" stroke-width="2.4"{dashes}/>{mark}</svg>'
     )
-
-
-# The colors and the marks of report/page.css and report/charts.py, by day.
-_COLORS = ("#0072b2", "#d55e00", "#00855f", "#b0488a", "#8a6500", "#5b4bb0", "#a3262e", "#69757a")
-# A legend of more lines is next to the drawing; a single bar is not drawn as high as the figure.
-_MOST_INSIDE, _LEAST_BARS = 4, 3
-_SYMBOLS = ("o", "s", "D", "^", "v", "P", "*", "")
-
-
-def require_matplotlib() -> None:
-    """Raise without matplotlib, with how to install it."""
-    try:
-        import_module("matplotlib")
-    except ImportError as error:
-        raise ExtraMissing(package="matplotlib", extra="discreet[report]") from error
-
-
-def axes_for(ax: Axes | None) -> Axes:
-    """Return the axes given, or those of a new figure, which a notebook shows."""
-    require_matplotlib()
-    if ax is not None:
-        return ax
-    pyplot: Any = import_module("matplotlib.pyplot")
-    return cast("Axes", pyplot.subplots(figsize=(6.4, 3.8), layout="constrained")[1])
-
-
-def panels_for(count: int, height: float) -> list[Axes]:
-    """Return the axes of a new figure with so many panels of this height, one below the other."""
-    require_matplotlib()
-    pyplot: Any = import_module("matplotlib.pyplot")
-    size = (6.4, height * count)
-    return list(pyplot.subplots(count, 1, figsize=size, layout="constrained", squeeze=False)[1][:, 0])
-
-
-def plot_lines(ax: Axes, lines: Sequence[ChartLine], *, title: str, x: Axis, y: Axis) -> Axes:
-    """Draw the lines of a chart with their spreads, and a legend in the order in which they end."""
-    before, drawn = ax.get_legend_handles_labels()[0], list[Any]()
-    for line in sorted(lines, key=lambda line: -line.end):
-        color, style, label = _COLORS[line.color], _style(line), f"{line.name}: {line.end:.4g}"
-        if line.level is not None:
-            drawn.append(ax.axhline(line.level, color=color, linestyle=style, linewidth=1.4, label=label))
-            continue
-        spreads = [point.spread for point in line.points]
-        bars = ax.errorbar(
-            [point.x for point in line.points],
-            [point.y for point in line.points],
-            yerr=spreads if any(spreads) else None,
-            color=color,
-            linestyle=style,
-            marker=_SYMBOLS[line.color] if line.marked else "",
-            capsize=3,
-            label=label,
-        )
-        drawn.append(bars)
-    if x.logarithmic:
-        ax.set_xscale("log")
-    if x.ticks:
-        ax.set_xticks([place for place, _ in x.ticks], [text for _, text in x.ticks], minor=False)
-        ax.minorticks_off()
-    ax.set(xlabel=x.label, ylabel=y.label, title=title)
-    if lines:
-        # Next to the drawing where it would hide lines; notebooks make room for it.
-        beside: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if len(lines) > _MOST_INSIDE else {}
-        ax.legend(handles=[*before, *drawn], fontsize="small", **beside)
-    return ax
-
-
-def plot_bars(ax: Axes, bars: Sequence[tuple[str, float, float]], *, title: str, x: str) -> Axes:
-    """Draw a bar for each name, value and spread, from the top; the first one has a color."""
-    places = list(range(len(bars)))
-    colors = [_COLORS[GRAY if place else 0] for place in places]
-    spreads = [spread for _, _, spread in bars]
-    values = [value for _, value, _ in bars]
-    ax.barh(places, values, xerr=spreads if any(spreads) else None, color=colors, capsize=3)
-    ax.set_yticks(places, [name for name, _, _ in bars])
-    ax.set_ylim(max(len(bars), _LEAST_BARS) - 0.5, -0.5)
-    ax.set(xlabel=x, title=title)
-    return ax
-
-
-def _style(line: ChartLine) -> str | tuple[int, tuple[float, ...]]:
-    # Dashes of a page are lengths; here they are multiples of the width, which is 2 there.
-    return (0, tuple(float(length) / 2 for length in line.dashes.split())) if line.dashes else "-"

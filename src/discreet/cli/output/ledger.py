@@ -14,7 +14,7 @@ from rich.text import Text
 from discreet.cli import lib
 from discreet.privacy import PAID_AT_ONCE, Ledger
 from discreet.privacy.ledger.ledger import Account, Entry
-from discreet.report import Axis, Html, Point, bar_chart, element, meter, page, table, write_page
+from discreet.report import Html, element, meter, page, table, write_page
 
 #: The kind of its page, by which we know our own.
 PAGE = "ledger"
@@ -156,7 +156,7 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
             yield element("p", f"Assumed: {assumed.text}.", "quiet")
         if _followed_anew(ledger, budget):
             yield element("p", _said_of_years(), "quiet")
-    yield from _drawing(entries)
+    yield ledger.plot(name)
     if entries:
         yield table(
             ("what", "when (UTC)", "epsilon", "delta", "state"),
@@ -172,43 +172,3 @@ def _row(entry: Entry) -> tuple[str, ...]:
     level = "NOT PRIVATE" if math.isinf(promise.epsilon) else f"{promise.epsilon:.6g}"
     what = entry.what + (" (simulated noise)" if promise.simulated else "")
     return what, f"{entry.time:%Y-%m-%d %H:%M}", level, f"{promise.delta:g}", entry.state.value
-
-
-def _drawing(entries: list[Entry]) -> Iterator[Html]:
-    """Yield a chart of the epsilon of each entry in order.
-
-    Entries of the same minute are next to each other.
-    """
-    finite = sorted(
-        (entry for entry in entries if math.isfinite(entry.guarantee.epsilon)), key=lambda entry: entry.time
-    )
-    if not finite:
-        yield element("p", "Nothing was spent yet.")
-        return
-    points = [
-        Point(
-            place,
-            entry.guarantee.epsilon,
-            said=f"{entry.time:%Y-%m-%d %H:%M}: {entry.what}, epsilon {entry.guarantee.epsilon:g}",
-        )
-        for place, entry in enumerate(finite)
-    ]
-    yield bar_chart(
-        points,
-        title=f"Epsilon of each of {len(finite):,} releases" if len(finite) > 1 else "Epsilon of the release",
-        x=_moments(finite),
-        y=Axis(label="epsilon"),
-    )
-
-
-def _moments(entries: Sequence[Entry]) -> Axis:
-    """Return an axis with a tick at the first release of each day, or at each release of a single day."""
-    days: dict[str, float] = {}
-    for place, entry in enumerate(entries):
-        days.setdefault(f"{entry.time:%Y-%m-%d}", place)
-    if len(days) > 1:
-        return Axis(
-            label="releases in order, by day (UTC)", ticks=tuple((place, day) for day, place in days.items())
-        )
-    times = tuple((float(place), f"{entry.time:%H:%M}") for place, entry in enumerate(entries))
-    return Axis(label=f"releases in order, by time on {min(days)} (UTC)", ticks=times)

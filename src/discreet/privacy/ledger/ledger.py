@@ -49,14 +49,20 @@ from discreet.privacy.ledger.records import (
     sealed,
     spent_by_definition,
 )
-from discreet.privacy.ledger.report import entries_table, entry_columns, in_one_line, plot_ledger, report_json
+from discreet.privacy.ledger.report import (
+    entries_table,
+    entry_columns,
+    in_one_line,
+    ledger_chart,
+    report_json,
+)
 from discreet.privacy.ledger.sqlite_file import LedgerStore, add_anchors, has_anchors
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
-    from matplotlib.axes import Axes
 
     from discreet.privacy.ledger.release import PaidRelease
+    from discreet.report import Charts
 
 __all__ = [
     "Account", "Amount", "Balance", "Budget", "Entry", "EntryState",
@@ -146,9 +152,9 @@ class Ledger:
         """Return a data frame with a row for each spending, oldest first. Times are UTC."""
         return to_frame(entry_columns(self, dataset), kind)
 
-    def plot(self, dataset: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Return a plot of the spending on a dataset over time, with its budget (matplotlib)."""
-        return plot_ledger(self, dataset, ax)
+    def plot(self, dataset: str | None = None) -> Charts:
+        """Return a chart of the spending on a dataset and its budget, release by release, for a notebook."""
+        return ledger_chart(self, dataset)
 
     def spend(
         self, dataset: str, guarantee: Guarantee, *, what: str, events: Iterable[DpEvent] = ()

@@ -1,4 +1,4 @@
-"""Report the contents of a ledger: as one JSON object, a table of its spending, one line, or a plot."""
+"""Report the contents of a ledger: as one JSON object, a table of its spending, one line, or a chart."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from discreet.core.checks import DiscreetError, PrivacyError
 from discreet.privacy.errors import DatasetUnclear
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import balance
-from discreet.report import axes_for, html_table, number_above
+from discreet.report import (
+    COLORS,
+    GRAY,
+    Axis,
+    ChartLine,
+    Charts,
+    Point,
+    element,
+    html_table,
+    line_chart,
+    number_above,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from discreet.privacy.ledger.ledger import Amount, Entry, Ledger
     from discreet.privacy.ledger.records import Budget
-
-# The margin that is drawn on both sides of a single release.
-_AROUND = np.timedelta64(1, "D")
-# The colors of sums, one for each privacy definition.
-_COLORS = ("#d55e00", "#00855f", "#b0488a", "#8a6500")
 
 
 def report_json(ledger: Ledger, dataset: str | None = None) -> dict[str, Any]:
@@ -129,37 +131,39 @@ def entries_table(ledger: Ledger, caption: str) -> str:
     return html_table(rows, header=("day", "data", "release", "promise", "state"), caption=caption)
 
 
-def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
-    """Return a plot of each release's epsilon, their total cost over time, and the budget's epsilon.
+def ledger_chart(ledger: Ledger, dataset: str | None) -> Charts:
+    """Return a chart of each release's epsilon, their total cost, and the budget's epsilon.
 
     Under a budget, the total is counted by its account. Other epsilons are added up separately for each
     privacy definition, because they don't add across definitions.
     """
     name = _only(ledger, dataset)
-    entries = ledger.entries(name)
+    entries = sorted(ledger.entries(name), key=lambda one: one.time)
     paid = [one for one in entries if math.isfinite(one.guarantee.epsilon)]
-    drawn = axes_for(ax)
-    if paid:
-        drawn.stem(_times(paid), [one.guarantee.epsilon for one in paid], basefmt=" ", label="each release")
+    if not paid:
+        return Charts(element("p", "Nothing was spent yet."))
+    points = tuple(Point(place, one.guarantee.epsilon, said=_said(one)) for place, one in enumerate(paid))
+    lines = [ChartLine(name="each release", points=points, dashes="2 4")]
     budget = ledger.budget(name)
     definitions = list(dict.fromkeys(one.guarantee.definition for one in paid))
-    for number, definition in enumerate(definitions):
-        mine = [one for one in paid if one.guarantee.definition == definition]
-        label, sums = _sums(mine, budget)
+    for number, definition in enumerate(definitions, start=1):
+        mine = [(place, one) for place, one in enumerate(paid) if one.guarantee.definition == definition]
+        label, sums = _sums([one for _, one in mine], budget)
         label += f", {'/'.join(definition)}" if len(definitions) > 1 else ""
-        color = _COLORS[number % len(_COLORS)]
-        drawn.step(_times(mine), sums, where="post", marker="o", color=color, label=label)
+        totals = tuple(
+            Point(place, total, said=f"{label}: epsilon {total:.4g}")
+            for (place, _), total in zip(mine, sums, strict=True)
+        )
+        lines.append(ChartLine(name=label, points=totals, color=number % COLORS))
     if budget is not None:
-        drawn.axhline(budget.guarantee.epsilon, color="#69757a", linestyle="--", label="budget")
-    drawn.set(xlabel="time (UTC)", ylabel="epsilon", title=_title(ledger, name, len(entries) - len(paid)))
-    drawn.tick_params(axis="x", rotation=30)
-    moments = _times(paid)
-    if ax is None and paid and moments.min() == moments.max():
-        # Around one moment matplotlib would draw four years.
-        drawn.set_xlim(moments[0] - _AROUND, moments[0] + _AROUND)
-    if paid or budget is not None:
-        drawn.legend(fontsize="small")
-    return drawn
+        level = budget.guarantee.epsilon
+        lines.append(ChartLine(name="budget", level=level, color=GRAY, dashes="7 4"))
+    title = _title(ledger, name, len(entries) - len(paid))
+    return Charts(line_chart(lines, title=title, x=_moments(paid), y=Axis(label="epsilon")))
+
+
+def _said(entry: Entry) -> str:
+    return f"{entry.time:%Y-%m-%d %H:%M}: {entry.what}, epsilon {entry.guarantee.epsilon:g}"
 
 
 def _sums(entries: Sequence[Entry], budget: Budget | None) -> tuple[str, list[float]]:
@@ -175,9 +179,17 @@ def _sums(entries: Sequence[Entry], budget: Budget | None) -> tuple[str, list[fl
     return f"together ({budget.account.value} account)", counted
 
 
-def _times(entries: Sequence[Entry]) -> np.ndarray:
-    # Without its zone, which is UTC: numpy's times have none.
-    return np.array([one.time.replace(tzinfo=None) for one in entries], dtype="datetime64[us]")
+def _moments(entries: Sequence[Entry]) -> Axis:
+    """Return an axis with a tick at the first release of each day, or at each release of a single day."""
+    days: dict[str, float] = {}
+    for place, entry in enumerate(entries):
+        days.setdefault(f"{entry.time:%Y-%m-%d}", place)
+    if len(days) > 1:
+        return Axis(
+            label="releases in order, by day (UTC)", ticks=tuple((place, day) for day, place in days.items())
+        )
+    times = tuple((float(place), f"{entry.time:%H:%M}") for place, entry in enumerate(entries))
+    return Axis(label=f"releases in order, by time on {min(days)} (UTC)", ticks=times)
 
 
 def _title(ledger: Ledger, name: str, without_privacy: int) -> str:
