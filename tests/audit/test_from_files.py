@@ -89,7 +89,7 @@ def refused_unpaid(monkeypatch):
 
     def refusing(self, *given, **named):
         found = accepted(self, *given, **named)
-        Estimator._refuse(self, found)
+        self._refuse_too_few(found, self.promise(found.facts))
         return found
 
     monkeypatch.setattr(Estimator, "accepted", refusing)

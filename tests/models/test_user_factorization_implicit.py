@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core import arrays, kernels
+from discreet.core import arrays
 from discreet.core.arrays import Rows
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -184,7 +184,7 @@ def told_by(data, places):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_person_moves_the_places_by_exactly_their_own_vector(monkeypatch, threads):
-    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(arrays, "thread_count", lambda: threads)
     monkeypatch.setattr(arrays, "_WORTH_THREADS", 0)
     data = toy_interactions(seed=2)
     places = some_places(data.n_items, 3, 5)

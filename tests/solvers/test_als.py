@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.core import kernels
+from discreet.core import arrays
 from discreet.core.arrays import Rows
 from discreet.solvers.als import Confidence, fold_in_implicit, implicit_als, solve_rows
 from discreet.testing import refuses
@@ -177,7 +177,7 @@ def test_the_number_of_threads_changes_nothing(monkeypatch):
     dense, present, _ = ratings(n_users=400, n_items=120)
     answers = []
     for threads in (1, 3):
-        monkeypatch.setattr(kernels, "thread_count", lambda threads=threads: threads)
+        monkeypatch.setattr(arrays, "thread_count", lambda threads=threads: threads)
         clicks = implicit_als(
             *twins(np.ones_like(dense), present), confidence=Confidence(), factors=4, iterations=2
         )

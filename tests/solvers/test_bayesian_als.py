@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.core import kernels
+from discreet.core import arrays
 from discreet.core.arrays import Rows
 from discreet.solvers import bayesian_als
 from discreet.solvers.bayesian_als import believe, line_size, lines_of, settle, spreads_of, start, sweep
@@ -97,7 +97,7 @@ def test_a_wider_scale_is_the_same_model_in_that_scale():
 def test_neither_blocks_nor_threads_nor_the_order_of_people_change_the_answer(monkeypatch):
     dense, _, present = world(n_users=500, n_items=120)
     once, _ = learned(dense, present, factors=3, sweeps=2)
-    monkeypatch.setattr(kernels, "thread_count", lambda: 3)
+    monkeypatch.setattr(arrays, "thread_count", lambda: 3)
     assert np.array_equal(learned(dense, present, factors=3, sweeps=2)[0].lines, once.lines)
     monkeypatch.setattr(bayesian_als, "_BLOCK", 64)
     np.testing.assert_allclose(learned(dense, present, factors=3, sweeps=2)[0].lines, once.lines, atol=1e-4)

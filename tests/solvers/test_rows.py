@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.core import arrays, kernels
+from discreet.core import arrays
 from discreet.core.arrays import Rows, column_sums, multiply, predict_cells, require_fit, run
 from discreet.core.checks import NotFiniteArray
 from discreet.testing import refuses
@@ -27,7 +27,7 @@ def rows_of(matrix):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-12)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_multiply_equals_scipy(matrix, dtype, tolerance, threads, monkeypatch):
-    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(arrays, "thread_count", lambda: threads)
     dense = np.random.default_rng(2).normal(size=(200, 7)).astype(dtype)
     product = multiply(rows_of(matrix), dense)
     assert product.dtype == dtype
@@ -67,7 +67,7 @@ def test_row_weights_are_counts_or_totals(matrix):
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("n_rows", [0, 1, 5, 1000])
 def test_ranges_cover_every_row_once(threads, n_rows, monkeypatch):
-    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(arrays, "thread_count", lambda: threads)
     cost = np.concatenate(([0], np.cumsum(np.random.default_rng(5).integers(0, 3, n_rows) * 50_000)))
     visits = np.zeros(n_rows, dtype=np.int64)
 
@@ -79,7 +79,7 @@ def test_ranges_cover_every_row_once(threads, n_rows, monkeypatch):
 
 
 def test_an_error_in_a_thread_is_not_lost(monkeypatch):
-    monkeypatch.setattr(kernels, "thread_count", lambda: 2)
+    monkeypatch.setattr(arrays, "thread_count", lambda: 2)
 
     def fail(start, stop, out):
         raise NotFiniteArray(name="rows")
@@ -107,7 +107,7 @@ def test_parts_that_do_not_belong_together_are_refused(matrix):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("lengths", [[3, 1, 4, 1, 5], [0, 9, 0, 0, 0], [0, 0, 0, 0, 0]])
 def test_sums_over_threads_take_every_row_once(monkeypatch, threads, lengths):
-    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(arrays, "thread_count", lambda: threads)
     monkeypatch.setattr(arrays, "_WORTH_THREADS", 0)
     indptr = np.concatenate(([0], np.cumsum(lengths)))
     seen, count = np.zeros(5, dtype=np.int64), np.zeros(1, dtype=np.int64)

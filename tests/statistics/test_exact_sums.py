@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets import budget
-from discreet.core import arrays, kernels
+from discreet.core import arrays
 from discreet.core.arrays import Rows
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.released_items import ItemView, pilot_release
@@ -143,7 +143,7 @@ def told_about_vectors(data, model):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_statistics_of_vectors_add_up_exactly_over_people(monkeypatch, threads):
     """Neither other people, nor their order, nor the number of threads touches a bit of what one tells."""
-    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(arrays, "thread_count", lambda: threads)
     monkeypatch.setattr(arrays, "_WORTH_THREADS", 0)
     rng, data = np.random.default_rng(3), toy_interactions(seed=6)
     model = local_model(data.n_items, 6, rng)

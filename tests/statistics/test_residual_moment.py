@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.core import arrays, kernels
+from discreet.core import arrays
 from discreet.core.arrays import Rows
 from discreet.solvers.empirical_bayes import shrink_coordinates
 from discreet.statistics import residual_moment
@@ -25,7 +25,7 @@ def some_rows(n_rows=40, n_columns=15, seed=0):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_second_moment_is_that_of_the_dense_rows(monkeypatch, threads):
-    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(arrays, "thread_count", lambda: threads)
     monkeypatch.setattr(arrays, "_WORTH_THREADS", 0)
     rows, chosen = some_rows(), np.array([1, 2, 5, 7, 11])
     entries = rows.values.astype(np.float64) / 4

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.core import kernels
+from discreet.core import arrays
 from discreet.core.arrays import Rows
 from discreet.solvers.low_rank.matrix import project_moment
 from discreet.statistics import scaled_rows as second_moment
@@ -95,7 +95,7 @@ def test_residuals_are_what_offsets_and_own_places_leave(columns):
 def test_threads_do_not_change_a_bit(threads, monkeypatch):
     rows, vector = some_rows(400), np.full(COLUMNS, 0.2)
     plain = moment_of(rows), moment_product(rows, vector)
-    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(arrays, "thread_count", lambda: threads)
     monkeypatch.setattr(second_moment, "_LARGEST_COPY", 16 * 100)
     np.testing.assert_array_equal(moment_of(rows), plain[0])
     np.testing.assert_array_equal(moment_product(rows, vector), plain[1])

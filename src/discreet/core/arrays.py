@@ -17,9 +17,11 @@ from discreet.core.errors import BadSparseMatrix
 from discreet.core.exports import Later
 
 if TYPE_CHECKING:
+    import numba
+
     from discreet.core import kernels
 else:
-    kernels = Later("discreet.core.kernels")
+    numba, kernels = Later("numba"), Later("discreet.core.kernels")
 
 
 #: Any array, as compiled loops take it.
@@ -64,6 +66,11 @@ class Rows(NamedTuple):
         return np.diff(np.concatenate(([0.0], np.cumsum(self.weights, dtype=np.float64)))[self.indptr])
 
 
+def thread_count() -> int:
+    """Return how many threads may run kernels: NUMBA_NUM_THREADS, or the number of processors."""
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+
+
 def require_fit(rows: Rows, n_columns: int) -> None:
     """Raise for a matrix whose arrays are inconsistent: compiled loops do not check bounds."""
     stored = rows.columns.size
@@ -86,7 +93,7 @@ def run(kernel: Callable[..., None], cost: Array | int, *arguments: object) -> N
     """
     *inputs, out = arguments
     settled = [_read_only(value) if isinstance(value, np.ndarray) else value for value in inputs]
-    threads, all_of_it = kernels.thread_count(), cost if isinstance(cost, int) else int(cost[-1])
+    threads, all_of_it = thread_count(), cost if isinstance(cost, int) else int(cost[-1])
     parts = threads * _PARTS_PER_THREAD if threads > 1 and all_of_it > _WORTH_THREADS else 1
     # Numbers of another type than the costs' would have all of these copied.
     cuts = np.linspace(0, all_of_it, parts + 1).astype(np.int64)
@@ -114,7 +121,7 @@ def add_over_rows(add: Callable[..., None], indptr: Array, *totals: Array, alone
     All threads but one have totals of their own, so addition must be exact in any order: integers, in floats
     below 2^53. With `alone` there is one thread, because one set of totals is enough to hold.
     """
-    threads = kernels.thread_count() if indptr[-1] > _WORTH_THREADS and not alone else 1
+    threads = thread_count() if indptr[-1] > _WORTH_THREADS and not alone else 1
     cuts = np.searchsorted(indptr, np.linspace(0, indptr[-1], threads + 1).astype(np.int64))
     cuts[0], cuts[-1] = 0, indptr.size - 1
     spans = [(start, stop) for start, stop in pairwise(cuts.tolist()) if start < stop]

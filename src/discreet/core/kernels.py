@@ -212,11 +212,6 @@ inner: _Compiler = njit(**_REORDERED, **_INNER)
 strict_inner: _Compiler = njit(**_ORDERED, **_INNER)
 
 
-def thread_count() -> int:
-    """Return how many threads may run kernels: NUMBA_NUM_THREADS, or the number of processors."""
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-
-
 # Bytes that a processor moves between its caches at once.
 _CACHE_LINE = 64
 

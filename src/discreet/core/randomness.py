@@ -13,6 +13,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NoReturn, Protocol, Self, final
 
 import numpy as np
@@ -128,10 +129,8 @@ class PrivacyRandom:
         """Return a source that plays back `script` and raises when it is used up; for tests."""
         return cls._make(bytes(32), simulated=True, script=script)
 
-    @property
-    def recording(self) -> Recording | None:
-        """Return the recording that intercepts draws; None outside an audit."""
-        return self._recording
+    #: The recording that intercepts draws; None outside an audit. No one can attach one later.
+    recording = property(attrgetter("_recording"))
 
     def unrecorded(self) -> PrivacyRandom:
         """Return the same stream without its recording, for the draw that is being recorded."""
@@ -155,7 +154,8 @@ class PrivacyRandom:
 
     def bytes(self, count: int) -> npt.NDArray[np.uint8]:
         """Return `count` fresh random bytes."""
-        integer("count", count, least=0)
+        if type(count) is not int or count < 0:
+            integer("count", count, least=0)
         if self._recording is not None:
             drawn: npt.NDArray[np.uint8] = self._recording.passing(self.unrecorded().bytes, {"count": count})
             return drawn

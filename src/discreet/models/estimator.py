@@ -170,13 +170,13 @@ class Estimator(ABC):
         """Return why rows must be in memory, or None where sums over users are enough."""
         return "it draws or keeps something for each user"
 
-    def _refuse(self, data: DataSource) -> None:
+    @final
+    def _refuse_too_few(self, data: DataSource, promise: Guarantee) -> None:
         """Raise for data that nothing can be learned from; the message goes to the data owner.
 
         Whether a second user, or a second rating, exists can depend on one user. A fit whose guarantee covers
         this must not raise: it trains on such data, and its noise hides the difference.
         """
-        promise = self.promise(data.facts)
         counted = promise.is_private and promise.neighbors is Neighbors.ADD_OR_REMOVE
         if data.n_items < 2 or (data.n_users < 2 and not counted):
             raise TooFewToLearn()
@@ -184,6 +184,9 @@ class Estimator(ABC):
             return
         if data.has_one_value:
             raise NoPreference()
+
+    def _refuse(self, data: DataSource) -> None:  # noqa: B027
+        """Raise for data that this method can't learn from, as far as public facts show it."""
 
     def _refuse_inputs(self) -> None:  # noqa: B027
         """Raise for unusable inputs other than the data; the data are not read here."""
@@ -278,10 +281,11 @@ class Estimator(ABC):
         if select_scale is not None and not self.reads_ratings:
             raise ScaleUnused(model=self.name)
         chosen = PrivateFacts(catalog=select_items, scale=select_scale)
-        if chosen.catalog is None:
-            self._refuse(source)
         promise = whole_promise(self, source, chosen)
-        if chosen.catalog is not None:
+        if chosen.catalog is None:
+            self._refuse_too_few(source, promise)
+            self._refuse(source)
+        else:
             # The data's catalog is secret here, so no error may depend on it before the cost is recorded.
             self._refuse_inputs()
         self._refuse_facts(chosen.before(source.facts))
@@ -364,6 +368,7 @@ class Estimator(ABC):
         if not random.simulated:
             raise RealNoiseInRehearsal()
         refuse_unsound(data)
+        self._refuse_too_few(data, self.promise(data.facts))
         self._refuse(data)
         data = cast("Interactions", self.without_unread(data))
         promise = self.promise(data.facts)
@@ -564,7 +569,6 @@ class FadingEstimator(SumsEstimator):
         return stated_recency(self.half_life, self.now)
 
     def _refuse(self, data: DataSource) -> None:
-        Estimator._refuse(self, data)
         refuse_timeless(self.half_life, data)
 
 

@@ -76,7 +76,6 @@ class LocalEstimator(Estimator):
         return () if math.isinf(self.epsilon) else (mechanism.event(),)
 
     def _refuse(self, data: DataSource) -> None:
-        Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
             raise ScaleTooSmall(low=data.facts.low, high=data.facts.high)
 

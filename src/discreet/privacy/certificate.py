@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.privacy.accounting.rounding import power_of_two
+from discreet.privacy.accounting.rounding import exact, power_of_two
 from discreet.privacy.errors import NotCertified
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
@@ -45,12 +45,6 @@ def certificate(guarantee: Guarantee, releases: Iterable[Release], *, people: in
     }
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return {**record, "digest": hashlib.sha256(text.encode()).hexdigest()}
-
-
-def exact(number: float | Fraction) -> str | int:
-    """Return a number without rounding: a whole number as it is, any other as a text such as "3/4"."""
-    fraction = Fraction(number)
-    return int(fraction) if fraction.denominator == 1 else str(fraction)
 
 
 def additive_release(

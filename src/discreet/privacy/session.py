@@ -470,10 +470,11 @@ class Session:
 
     def _drawn(self, query: Query, asked: Sequence[tuple[PartOfSum, Noise]]) -> list[Floats]:
         sums: ExactSums = self._source.total(query)
+        random = self._noise_source()
         return [
-            noise.release_symmetric(sums.steps(part.name), self._noise_source())
+            noise.release_symmetric(sums.steps(part.name), random)
             if part.symmetric
-            else noise.release(sums.steps(part.name), self._noise_source())
+            else noise.release(sums.steps(part.name), random)
             for part, noise in asked
         ]
 

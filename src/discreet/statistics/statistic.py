@@ -94,7 +94,7 @@ def rows_of(histories: Interactions) -> Rows:
 
 def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Block]:
     """Yield the users in blocks of whole rows, small enough that a few copies of a block fit in memory."""
-    start, n_users = 0, data.n_users
+    start, n_users = 0, data.indptr.size - 1
     while start < n_users:
         stop = int(np.searchsorted(data.indptr, data.indptr[start] + _RATINGS_PER_BLOCK, side="right")) - 1
         stop = min(max(stop, start + 1), n_users, start + (most_people or n_users))

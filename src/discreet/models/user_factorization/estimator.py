@@ -27,7 +27,6 @@ from discreet.data import PublicFacts, Vocabulary, item_words, read_item_table, 
 from discreet.models.errors import PriorNotPrivate, PriorUnusable, SettingsConflict
 from discreet.models.estimator import (
     TIMES_ARE_PUBLIC,
-    Estimator,
     SumsEstimator,
     check_budget,
     check_recency,
@@ -264,7 +263,6 @@ class UserFactorization(SumsEstimator):
 
     def _refuse(self, data: DataSource) -> None:
         """Raise, before any cost is recorded, also for a table of items that cannot be read."""
-        Estimator._refuse(self, data)
         refuse_timeless(self.half_life, data)
         self._public_table(data.catalog)
         if self.item_features is not None:

@@ -133,7 +133,6 @@ class PrivateGradients(Estimator):
         return {"up": 5 * self.rounds, "down": 4 * n_items * self.factors * self.rounds}
 
     def _refuse(self, data: DataSource) -> None:
-        Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
             raise ScaleTooSmall(low=data.facts.low, high=data.facts.high)
 

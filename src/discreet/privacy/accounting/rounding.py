@@ -62,6 +62,12 @@ def group_delta(epsilon: float, delta: float, size: int) -> float:
     return math.nextafter(min(math.exp(exponent + math.log(ratio)) * slack, 1.0), 1.0)
 
 
+def exact(number: float | Fraction) -> str | int:
+    """Return a number without rounding: a whole number as it is, any other as a text such as "3/4"."""
+    fraction = Fraction(number)
+    return int(fraction) if fraction.denominator == 1 else str(fraction)
+
+
 def power_of_two(exponent: int) -> Fraction:
     """Return 2^exponent exactly."""
     return Fraction(2) ** exponent

@@ -484,6 +484,7 @@ def laplace_noise(epsilon: Fraction, bound: float) -> Laplace:
     return Laplace.calibrated(epsilon=round_down(epsilon), l1_sensitivity=bound)
 
 
+@lru_cache(maxsize=256)
 def gaussian_sigma(multiplier: float, bound: float, share: Fraction) -> float:
     """Return the smallest float with (bound / sigma)^2 at most share / multiplier^2."""
     exact = Fraction(multiplier) * Fraction(bound)

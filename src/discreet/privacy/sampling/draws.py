@@ -118,11 +118,9 @@ def add_discrete_gaussian(target: Integers, sigma: float, random: PrivacyRandom)
         Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy (2020): rejection from
         the discrete Laplace distribution, here of scale sigma itself.
     """
-    flat = _flat(target)
-    exact = _checked_scale("sigma", sigma)
-    high, low = _digits(exact, _gaussian_digit_count(exact))
+    flat, (high, low, rate) = _flat(target), _gaussian_tables(sigma)
     decisions = high.size + kernels.ACCEPTANCE_DECISIONS
-    _feed(kernels.add_gaussian, flat, random, decisions, 1, high, low, _rate(exact, high.size), *_decay())
+    _feed(kernels.add_gaussian, flat, random, decisions, 1, high, low, rate, *_decay())
 
 
 @recorded
@@ -255,11 +253,16 @@ def _decay() -> tuple[Words, Words]:
     return high.reshape(shape), low.reshape(shape)
 
 
-@lru_cache(maxsize=256)
-def _rate(sigma: Fraction, digits: int) -> Words:
-    """Return 1 / sigma as the acceptance step needs it: for a magnitude shifted up to 62 binary digits."""
-    rate = math.floor(Fraction(2 ** (kernels.RATIO_BITS + 64)) / (sigma * 2 ** (62 - digits)))
-    return np.array(_split(min(rate, 2**128 - 1)), dtype=np.uint64)
+@lru_cache(maxsize=256, typed=True)
+def _gaussian_tables(sigma: float) -> tuple[Words, Words, Words]:
+    """Return the digits of a Gaussian draw, and 1 / sigma for the acceptance step.
+
+    That step has a magnitude shifted up to 62 binary digits.
+    """
+    exact = _checked_scale("sigma", sigma)
+    high, low = _digits(exact, _gaussian_digit_count(exact))
+    rate = math.floor(Fraction(2 ** (kernels.RATIO_BITS + 64)) / (exact * 2 ** (62 - high.size)))
+    return high, low, np.array(_split(min(rate, 2**128 - 1)), dtype=np.uint64)
 
 
 def _decimal(value: Fraction) -> Decimal:
