@@ -19,10 +19,15 @@ from discreet.data.facts import PublicFacts
 from discreet.privacy import session as module
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.certificate import additive_release
 from discreet.privacy.errors import Overspent
 from discreet.privacy.guarantee import Unit
-from discreet.privacy.mechanisms.additive import FixedPoint, Gaussian, Laplace, planned_noise
+from discreet.privacy.mechanisms.additive import (
+    FixedPoint,
+    Gaussian,
+    Laplace,
+    additive_release,
+    planned_noise,
+)
 from discreet.privacy.session import Session, SpendingAccount, share, spent
 from discreet.statistics.statistic import Part
 from discreet.testing import refuses

@@ -9,7 +9,6 @@ from discreet.follow.settings import RELEASE_BITS, FollowSettings
 from discreet.privacy.accounting.accountant import gaussian_multiplier, split_gaussian
 from discreet.privacy.accounting.rounding import root_above
 from discreet.privacy.certificate import (
-    additive_release,
     certificate,
     continual_release,
     response_release,
@@ -18,7 +17,7 @@ from discreet.privacy.certificate import (
     threshold_release,
 )
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace, fixed_point_noise
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace, additive_release, fixed_point_noise
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace, ModifiedLaplace
 from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from discreet.privacy.mechanisms.selection import NoisyThreshold

@@ -11,7 +11,6 @@ from discreet.privacy.accounting.rounding import left_over as left_over
 from discreet.privacy.accounting.rounding import round_down as round_down
 from discreet.privacy.accounting.rounding import sum_up as sum_up
 from discreet.privacy.accounting.rounding import times_up as times_up
-from discreet.privacy.certificate import Release as Release
 from discreet.privacy.certificate import perturbed_release as perturbed_release
 from discreet.privacy.certificate import response_release as response_release
 from discreet.privacy.certificate import shared_release as shared_release
@@ -49,6 +48,7 @@ from discreet.privacy.ledger.records import Period as Period
 from discreet.privacy.ledger.release import PaidRelease as PaidRelease
 from discreet.privacy.ledger.release import foreseen as foreseen
 from discreet.privacy.ledger.release import releasing as releasing
+from discreet.privacy.mechanisms.additive import Release as Release
 from discreet.privacy.noise_shares import SharedBudget as SharedBudget
 from discreet.privacy.noise_shares import ShareUnits as ShareUnits
 from discreet.privacy.noise_shares import upper as upper

@@ -14,9 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.privacy.accounting.rounding import exact, power_of_two
-from discreet.privacy.errors import NotCertified
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.additive import Release
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.channel import WORDS, CountTable
@@ -25,7 +24,6 @@ from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, 
 from discreet.privacy.mechanisms.selection import MOST_NAMES, NoisyThreshold
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 
-Release = dict[str, Any]
 FORMAT, VERSION = "discreet-certificate", 1
 
 
@@ -45,28 +43,6 @@ def certificate(guarantee: Guarantee, releases: Iterable[Release], *, people: in
     }
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return {**record, "digest": hashlib.sha256(text.encode()).hexdigest()}
-
-
-def additive_release(
-    name: str, noise: Gaussian | Laplace, size: int, *, symmetric: bool = False, count: int = 1
-) -> Release:
-    """Return a release of `size` numbers, or of a symmetric matrix, with Gaussian or Laplace noise."""
-    grid = noise._grid(size)
-    if grid is None:
-        raise NotCertified(name=name)
-    gaussian = isinstance(noise, Gaussian)
-    bound = noise.l2_sensitivity if isinstance(noise, Gaussian) else noise.l1_sensitivity
-    return {
-        "mechanism": "discrete-gaussian" if gaussian else "discrete-laplace",
-        "name": name,
-        "count": count,
-        "norm": "l2" if gaussian else "l1",
-        "sensitivity": exact(Fraction(bound) / power_of_two(grid.exponent)),
-        "rounded": True,
-        "coordinates": size,
-        "scale": exact(grid.noise),
-        **({"off_diagonal": exact(grid.off_diagonal)} if symmetric else {}),
-    }
 
 
 def response_release(

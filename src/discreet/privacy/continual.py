@@ -19,8 +19,8 @@ import numpy.typing as npt
 from discreet.core import PrivacyRandom
 from discreet.privacy import errors
 from discreet.privacy.accounting.rounding import root_above
-from discreet.privacy.certificate import Release, continual_release
-from discreet.privacy.mechanisms.additive import fixed_point_noise
+from discreet.privacy.certificate import continual_release
+from discreet.privacy.mechanisms.additive import Release, fixed_point_noise
 from discreet.privacy.sampling.draws import add_discrete_gaussian
 
 Whole = npt.NDArray[np.int64]

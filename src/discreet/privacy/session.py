@@ -28,8 +28,6 @@ from discreet.privacy import errors
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_down
 from discreet.privacy.certificate import (
-    Release,
-    additive_release,
     certificate,
     perturbed_release,
     sampling_release,
@@ -42,6 +40,8 @@ from discreet.privacy.mechanisms.additive import (
     Gaussian,
     Laplace,
     Noise,
+    Release,
+    additive_release,
     gaussian_sigma,
     laplace_noise,
 )
@@ -469,14 +469,12 @@ class Session:
         )
 
     def _drawn(self, query: Query, asked: Sequence[tuple[PartOfSum, Noise]]) -> list[Floats]:
+        random, found = self._noise_source(), []
         sums: ExactSums = self._source.total(query)
-        random = self._noise_source()
-        return [
-            noise.release_symmetric(sums.steps(part.name), random)
-            if part.symmetric
-            else noise.release(sums.steps(part.name), random)
-            for part, noise in asked
-        ]
+        for part, noise in asked:
+            release = noise.release_symmetric if part.symmetric else noise.release
+            found.append(release(sums.steps(part.name), random))
+        return found
 
     def _noise_source(self) -> PrivacyRandom:
         """Return the source of noise. Raise for a session whose sums come from elsewhere."""

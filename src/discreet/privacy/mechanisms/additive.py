@@ -35,8 +35,15 @@ from discreet.core import (
 )
 from discreet.privacy.accounting.events import event_types
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.accounting.rounding import floor_log2, power_of_two, root_above, round_down, round_up
-from discreet.privacy.errors import OffGrid, SumTooLarge
+from discreet.privacy.accounting.rounding import (
+    exact,
+    floor_log2,
+    power_of_two,
+    root_above,
+    round_down,
+    round_up,
+)
+from discreet.privacy.errors import NotCertified, OffGrid, SumTooLarge
 from discreet.privacy.sampling.draws import LARGEST_SCALE, add_discrete_gaussian, add_discrete_laplace
 
 if TYPE_CHECKING:
@@ -437,6 +444,8 @@ def _mirrored(matrix: Floats) -> Floats:
 
 #: The noise of one release.
 Noise = Gaussian | Laplace
+#: One entry of a certificate (proofs/certificate.md).
+Release = dict[str, Any]
 
 
 def gaussian_event(epsilon: float, delta: float) -> DpEvent:
@@ -491,3 +500,25 @@ def gaussian_sigma(multiplier: float, bound: float, share: Fraction) -> float:
     if share == 1:
         return round_up(exact)
     return round_up(root_above(exact**2 / share))
+
+
+def additive_release(
+    name: str, noise: Gaussian | Laplace, size: int, *, symmetric: bool = False, count: int = 1
+) -> Release:
+    """Return a release of `size` numbers, or of a symmetric matrix, with Gaussian or Laplace noise."""
+    grid = noise._grid(size)
+    if grid is None:
+        raise NotCertified(name=name)
+    gaussian = isinstance(noise, Gaussian)
+    bound = noise.l2_sensitivity if isinstance(noise, Gaussian) else noise.l1_sensitivity
+    return {
+        "mechanism": "discrete-gaussian" if gaussian else "discrete-laplace",
+        "name": name,
+        "count": count,
+        "norm": "l2" if gaussian else "l1",
+        "sensitivity": exact(Fraction(bound) / power_of_two(grid.exponent)),
+        "rounded": True,
+        "coordinates": size,
+        "scale": exact(grid.noise),
+        **({"off_diagonal": exact(grid.off_diagonal)} if symmetric else {}),
+    }
