@@ -6,8 +6,8 @@ from scipy.special import log_ndtr
 
 from discreet.core.arrays import Rows, multiply, predict_cells
 from discreet.models.scorers.similarity import log_chance
-from discreet.solvers.als import solve_rows
 from discreet.solvers.few_rows import FEW, products, ridge_vectors, weighted_sums
+from discreet.solvers.fold_in import solve_users
 from discreet.testing import refuses
 
 
@@ -26,10 +26,10 @@ def test_few_rows_are_solved_as_many_are(source):
     assert rows.n_rows <= FEW
     for scales in (None, np.linspace(0.5, 2, rows.n_rows)):
         options = {"ridge": np.array([0.3, 1, 2, 3]), "scales": scales, "offsets": offsets}
-        assert np.allclose(ridge_vectors(rows, features, **options), solve_rows(rows, features, **options))
+        assert np.allclose(ridge_vectors(rows, features, **options), solve_users(rows, features, **options))
     # The twin: one more rating would be seen.
     other = rows._replace(values=rows.values + (np.arange(rows.values.size) == 3))
-    assert not np.allclose(ridge_vectors(other, features, **options), solve_rows(rows, features, **options))
+    assert not np.allclose(ridge_vectors(other, features, **options), solve_users(rows, features, **options))
 
 
 def test_sums_and_cells_are_those_of_the_compiled_loops(source):

@@ -19,12 +19,12 @@ FEW_ENTRIES = 1024
 
 
 def ridge_vectors(rows: Rows, features: Array, **options: Any) -> Array:
-    """Return the same as `solvers.als.solve_rows`; a few rows are solved one by one."""
+    """Return the same as `solvers.fold_in.solve_users`; a few rows are solved one by one."""
     if rows.n_rows <= FEW:
         return _solve(rows, features, **options)
-    from discreet.solvers.als import solve_rows
+    from discreet.solvers.fold_in import solve_users
 
-    return solve_rows(rows, features, **options)
+    return solve_users(rows, features, **options)
 
 
 def _solve(

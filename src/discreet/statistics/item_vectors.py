@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from discreet.core import Array, Floats, add_over_rows, require_fit
 from discreet.core.kernels import AHEAD, HIGH, compiled, dot, fetch_row, in_lines, inner
-from discreet.statistics.block_algebra import invert, multiply, room_to_invert, row_products, width_of
+from discreet.solvers.block_algebra import invert, multiply, room_to_invert, row_products, width_of
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.statistics.norm_clipping import clip_factors
 from discreet.statistics.statistic import ROUNDING, VECTOR_STEPS, Block, Part, Statistic, Steps

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discreet.core.kernels import compiled, fetch_entry, fetch_row
-from discreet.statistics import block_algebra
-from discreet.statistics.block_algebra import room_to_invert, width_of
+from discreet.solvers import block_algebra
+from discreet.solvers.block_algebra import room_to_invert, width_of
 
 _invert, _multiply, _row_products = block_algebra.invert, block_algebra.multiply, block_algebra.row_products
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core import Array
-from discreet.core.kernels import HIGH, WIDE, add_tile, add_wide_tile, in_lines, inner
+from discreet.core.kernels import HIGH, WIDE, add_tile, add_wide_tile, dot, in_lines, inner
 
 # Rows whose products are added at a time: with some forty features the nearest cache has room for them.
 _ROWS = 64
@@ -29,10 +29,16 @@ def row_products(rows: Array, count: int, size: int, out: Array) -> None:
 
     Below the diagonal some entries are set, too.
     """
-    wide = rows.shape[1]
     for a in range(out.shape[0]):
-        for b in range(wide):
+        for b in range(rows.shape[1]):
             out[a, b] = 0.0
+    add_row_products(rows, count, size, out)
+
+
+@inner
+def add_row_products(rows: Array, count: int, size: int, out: Array) -> None:
+    """Add to the upper triangle of `out` what `row_products` sets it to: its first `size` lines."""
+    wide = rows.shape[1]
     for first in range(0, count, _ROWS):
         some = min(_ROWS, count - first)
         for a in range(0, size, HIGH):
@@ -76,6 +82,41 @@ def _invert_four(four: Array) -> bool:
                 four[i, p] = 0.0
                 for j in range(HIGH):
                     four[i, j] -= factor * four[p, j]
+    return True
+
+
+@inner
+def solve(matrix: Array, size: int, four: Array, swept: Array, answer: Array) -> bool:
+    """Solve a system given by the upper triangle of a positive definite matrix, and column `size` next to it.
+
+    Gaussian elimination of four lines at a time, each of them by all lines above at once. It overwrites the
+    matrix. `size` is a multiple of `HIGH`; `swept`, like the matrix, and `four` are room to work in. Return
+    False if the matrix is not positive definite.
+    """
+    wide = matrix.shape[1]
+    for first in range(0, size, HIGH):
+        # The first tile may begin four columns early; what it has there is never read.
+        left, begin = (first, wide, 1), first // WIDE * WIDE
+        for b in range(begin, wide - WIDE, 2 * WIDE):
+            add_wide_tile(matrix, left, swept, (b, wide), first, matrix, (first * wide + b, wide))
+        if (wide - begin) % (2 * WIDE):
+            b = wide - WIDE
+            add_tile(matrix, left, swept, (b, wide), first, matrix, (first * wide + b, wide))
+        for a in range(HIGH):
+            for b in range(HIGH):
+                four[a, b] = matrix[first + min(a, b), first + max(a, b)]
+        if not _invert_four(four):
+            return False
+        # Loops over slices from their start are compiled to vector instructions.
+        r0, r1 = matrix[first, begin:], matrix[first + 1, begin:]
+        r2, r3 = matrix[first + 2, begin:], matrix[first + 3, begin:]
+        for a in range(HIGH):
+            f0, f1, f2, f3, line = four[a, 0], four[a, 1], four[a, 2], four[a, 3], swept[first + a, begin:]
+            for j in range(line.size):
+                line[j] = -(f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j])
+    for first in range(size - HIGH, -1, -HIGH):
+        for a in range(first, first + HIGH):
+            answer[a] = dot(swept[a, first + HIGH : size], answer[first + HIGH :]) - swept[a, size]
     return True
 
 
