@@ -4,6 +4,7 @@ MovieLens 1M is split by people into parties. Every person gets the same promise
 at their party, or at the one holder of all data. `own noise` needs no trust at all, `shared noise` needs a
 coordinator and a keeper of masks who do not work together. Score: HR@10 with 99 sampled items, leave-one-out.
 Between processes, over Flower: benchmarks/federated_flower.py.
+`shared people` splits by items instead: four parties know the same people, alone and together.
 
     python benchmarks/federated.py --json
 """
@@ -24,6 +25,7 @@ from discreet.federated.keeper import Keeper
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
@@ -65,6 +67,44 @@ def in_process(split: Split, protocol, parties: int, seed: int) -> float:
         simulated=True,
     )
     return score(coordinator.train(split.train.facts).model, split)
+
+
+class Scores:
+    """Predict from a table of scores, one row a person."""
+
+    above = None
+
+    def __init__(self, table) -> None:
+        self.table = table
+
+    def predict(self, histories, rows, items):
+        """Return the scores of cells."""
+        return self.table[rows, items]
+
+    def worth(self, histories, rows):
+        """Return whole rows."""
+        return self.table[rows].astype(np.float32)
+
+
+def shared_people(split: Split, epsilon: float, delta: float, parties: int, seed: int) -> float:
+    """Split by items instead; return the first party's HR@10 on its own items, with `parties` taking part."""
+    holders = 4
+    columns = [np.arange(k, split.train.n_items, holders) for k in range(holders)]
+    own = {f"party {k}": split.train.select_items(columns[k]) for k in range(parties)}
+    protocol = AveragedUsers(epsilon=epsilon, delta=delta, rounds=3 if np.isinf(epsilon) else 1, factors=8)
+    noise = PrivacyRandom.simulate(seed)
+    members = {
+        name: Party(name, data, protocol, run=RUN, random=noise.spawn(name)) for name, data in own.items()
+    }
+    transport = InProcess({name: member.answer for name, member in members.items()})
+    coordinator = Coordinator(
+        protocol, transport, parties=list(own), shared=split.train.users, run=RUN, simulated=True
+    )
+    results = [entry.result for entry in coordinator.run_rounds()]
+    profiles = protocol.profiles(results, split.train.n_users)
+    table = members["party 0"].tune(profiles).scores(profiles)
+    test = split.test.select_items(columns[0])
+    return measure(Scores(table), own["party 0"], test, METRIC)[METRIC]
 
 
 def measured(split: Split, epsilon: float, delta: float, parties: int, seeds: int) -> dict[str, object]:
@@ -130,6 +170,17 @@ def main() -> None:
             f"{epsilon:g}": measured(split, epsilon, arguments.delta, arguments.parties, arguments.seeds)
             for epsilon in epsilons
         },
+    }
+    result["shared_people"] = {
+        f"{epsilon:g}": {
+            taking_part: float(
+                np.mean(
+                    [shared_people(split, epsilon, arguments.delta, count, s) for s in range(arguments.seeds)]
+                )
+            )
+            for taking_part, count in (("four_parties", 4), ("one_party", 1))
+        }
+        for epsilon in (epsilons[-1], float("inf"))
     }
     harness.tell(result, arguments)
 

@@ -114,6 +114,11 @@ def examples():
             "low": -1.0,
             "width": 2.0,
         },
+        "ProfiledItems": lambda data: {
+            "n_items": data.n_items,
+            # A profile belongs to a person, wherever that person's row stands.
+            "profiles": np.array([draw(3, f"profile {one}") for one in data.users.ids]).reshape(-1, 3),
+        },
     }
 
 

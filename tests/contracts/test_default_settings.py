@@ -59,7 +59,7 @@ def test_the_table_holds_every_estimator_and_nothing_of_one_machine():
 
     kept = json.loads(TABLE.read_text(encoding="utf8"))
     assert {kind.__name__ for kind in MODELS.values()} <= kept.keys()
-    assert kept["UserFactorization"]["delta"] == "1e-06" and kept["AveragedItems"]["factors"] == "8"
+    assert kept["UserFactorization"]["delta"] == "1e-06" and kept["AveragedUsers"]["factors"] == "4"
     assert not [text for own in kept.values() for text in own.values() if re.search(r" at 0x|/", text)]
 
 

@@ -4,8 +4,22 @@ import numpy as np
 import pytest
 
 from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import Message
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_users_are_asked_once_a_round_and_nothing_else(rounds):
+    """A question more than the rounds would cost privacy that was never promised."""
+    protocol = AveragedUsers(epsilon=1.0, delta=1e-6, rounds=rounds)
+    users, votes = Message(kind="users"), Message(kind="votes")
+    price = protocol.price(users)
+    for asked in range(rounds):
+        assert protocol.allows(price, [price] * asked)
+        assert not protocol.allows(protocol.price(votes), [price] * asked)
+    assert not protocol.allows(price, [price] * rounds)
+    assert rounds * price + protocol.reserved == 1
 
 
 @pytest.mark.parametrize(

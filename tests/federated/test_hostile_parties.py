@@ -12,6 +12,7 @@ from discreet.federated.keeper import Keeper, SumStep, ask_masks, hand_key
 from discreet.federated.masks import set_token
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import Message, Refusal, decode, encode
@@ -96,6 +97,21 @@ def test_a_run_ends_whatever_one_party_sends(protocol, lie, step):
     if lie in (0, 5) or protocol is DECLARED:
         reason = "wrong guarantee" if LIES[lie] is loud_noise else "out of range"
         assert outcome.rounds[step or 0].left_out == {"p3": reason}
+
+
+@pytest.mark.parametrize("lie", range(len(LIES)))
+def test_shared_people_end_their_run_too(lie):
+    protocol = AveragedUsers(epsilon=30.0, rounds=2)
+    honest = members(PARTS_OF_ITEMS, protocol)
+    endpoints = {name: party.answer for name, party in honest.items()}
+    endpoints["p1"] = liar(endpoints["p1"], LIES[lie])
+    rounds = coordinator(protocol, endpoints, DATA.users).run_rounds()
+    assert len(rounds) == 2 and all(np.isfinite(entry.result.arrays["profiles"]).all() for entry in rounds)
+    # A user's place has a length of at most 1 and noise: every lie is found.
+    assert all("p1" in entry.left_out for entry in rounds)
+
+
+PARTS_OF_ITEMS = {f"p{k}": DATA.select_items(np.arange(k, DATA.n_items, 2)) for k in range(2)}
 
 
 def with_key(keeper, **lies):

@@ -10,6 +10,7 @@ from discreet.federated.coordinator import Coordinator
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
@@ -201,6 +202,18 @@ def test_another_union_than_the_party_s_is_declined():
 def test_names_that_hide_a_separator_are_told_apart():
     lists = (["a\0b", "c"], ["a", "b\0c"], ["a", "b", "c"])
     assert len({names_digest(Vocabulary.of(names)) for names in lists}) == 3
+
+
+def test_parties_that_share_people_have_no_united_list():
+    with refuses("no-united-list"):
+        Party(
+            "p0",
+            PARTS["p0"],
+            AveragedUsers(epsilon=2.0),
+            run=RUN,
+            random=PrivacyRandom.simulate(0),
+            catalog=DATA.catalog,
+        )
 
 
 def test_votes_are_not_cut_to_a_list():

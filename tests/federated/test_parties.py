@@ -12,6 +12,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import Message, Refusal, decode, encode
@@ -20,6 +21,7 @@ from discreet.privacy.guarantee import Basis, Fact, Guarantee, Kind, Neighbors, 
 from discreet.privacy.ledger.chain import Anchor
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.session import Session
+from discreet.statistics.profiles import ProfiledItems
 from discreet.testing import refuses
 from discreet.testing.estimator_contract import Transcript
 from federation import RUN, keeper_of, next_question, shared_sums, toy_parts
@@ -286,12 +288,28 @@ def test_one_person_moves_what_a_party_sums_by_at_most_one(person, raw):
             assert 0 < np.linalg.norm(moved) <= 1
 
 
+def test_one_person_moves_shared_profiles_by_at_most_one():
+    protocol = AveragedUsers(epsilon=math.inf, factors=3)
+    profiles = protocol.profiles([], DATA.n_users)
+    from discreet.federated.protocols.averaged_users import _unit_places
+
+    silenced = DATA.where(DATA.rows() != 5)
+    placed = ProfiledItems(n_items=DATA.n_items, profiles=100 * profiles)
+    moved = DATA.total(placed).floats() - silenced.total(placed).floats()
+    assert 0.9 < np.linalg.norm(moved) <= 1
+    items = np.random.default_rng(0).standard_normal((DATA.n_items, 3))
+    moved = _unit_places(DATA, items) - _unit_places(silenced, items)
+    assert np.flatnonzero(np.abs(moved).sum(axis=1)).tolist() == [5]
+    assert 0.9 < np.linalg.norm(moved) <= 1
+
+
 @pytest.mark.parametrize(
     "protocol",
     [
         SummedStatistics(epsilon=1.0, delta=1e-6, rounds=3),
         SummedStatistics(epsilon=1.0, delta=0.0),
         AveragedItems(epsilon=1.0, delta=1e-6),
+        AveragedUsers(epsilon=1.0, delta=1e-6, rounds=4),
     ],
     ids=lambda protocol: f"{protocol.name}-{protocol.delta}",
 )
@@ -355,6 +373,20 @@ def test_a_party_whose_keeper_is_gone_sends_nothing():
 
     protocol = shared_sums(DATA, 1.0)
     assert reason(party(protocol, keeper=gone).answer(first_question(protocol))) == "declined"
+
+
+def test_items_are_tuned_once_and_only_where_people_are_shared(tmp_path):
+    protocol = AveragedUsers(epsilon=1.0, factors=3)
+    ledger = Ledger.in_memory()
+    profiles = protocol.profiles([], PARTS["p0"].n_users)
+    member = party(protocol, state=tmp_path / "state", ledger=ledger)
+    first = member.tune(profiles)
+    member.close()
+    again = party(protocol, state=tmp_path / "state", ledger=ledger, random=PrivacyRandom.from_os())
+    assert np.array_equal(again.tune(profiles).factors, first.factors)
+    assert len(ledger.entries()) == 1
+    with refuses("nothing-to-tune"):
+        party().tune(profiles)
 
 
 @pytest.mark.parametrize("protocol", [PROTOCOL, shared_sums(DATA)], ids=["own noise", "shared noise"])

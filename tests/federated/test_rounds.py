@@ -13,6 +13,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.federated.errors import FederationError, TooFewAnswers
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode, encode
@@ -349,6 +350,23 @@ def test_averaged_items_find_the_groups(epsilon, least):
     protocol = AveragedItems(epsilon=epsilon, delta=1e-5, rounds=4, factors=2)
     model = train(protocol, parts, data).model
     assert agreement(model.scores(data, np.arange(data.n_users)), np.arange(data.n_items)) > least
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("epsilon", "least"), [(math.inf, 0.95), (30.0, 0.7)])
+def test_averaged_users_find_the_groups_across_parties(epsilon, least):
+    data = clustered()
+    columns = [np.flatnonzero(np.arange(data.n_items) // 2 % 3 == k) for k in range(3)]
+    parts = {f"p{k}": data.select_items(columns[k]) for k in range(3)}
+    protocol = AveragedUsers(epsilon=epsilon, delta=1e-5, rounds=4, factors=2)
+    parties = members(parts, protocol)
+    leader = coordinator(protocol, {n: p.answer for n, p in parties.items()}, data.users)
+    with refuses("use-run-rounds"):
+        leader.train(data.facts)
+    rounds = leader.run_rounds()
+    profiles = protocol.profiles([entry.result for entry in rounds], data.n_users)
+    table = parties["p0"].tune(profiles).scores(profiles)
+    assert agreement(table, columns[0]) > least
 
 
 def test_people_are_tuned_locally():

@@ -5,6 +5,7 @@ import pytest
 from numba import njit
 
 from discreet.statistics import norm_clipping
+from discreet.statistics.norm_clipping import clipped_rows
 
 # Only compiled loops can call these.
 embedding, factor_of, factors = (
@@ -45,6 +46,14 @@ def test_an_embedding_is_clipped_and_its_square_is_stated(bound, left):
         assert np.linalg.norm(row * factor) <= bound * (1 + 1e-12)
         assert square == pytest.approx(np.sum((row * factor) ** 2), rel=1e-9)
     assert clip_embedding(row, 0.0, bound) == (0.0, 0.0), "nothing is left of it"
+
+
+def test_rows_are_clipped_each_by_itself():
+    found = rows(1.0)
+    clipped = clipped_rows(found)
+    assert np.linalg.norm(clipped, axis=1).max() <= 1
+    short = np.linalg.norm(found, axis=1) <= 1
+    np.testing.assert_allclose(clipped[short], found[short], rtol=1e-5)
 
 
 @pytest.mark.parametrize("longest", BOUNDS)

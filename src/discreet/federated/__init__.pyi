@@ -6,6 +6,7 @@ from discreet.federated.noise import OwnNoise as OwnNoise
 from discreet.federated.noise import SharedNoise as SharedNoise
 from discreet.federated.party import Party as Party
 from discreet.federated.protocols.averaged_items import AveragedItems as AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers as AveragedUsers
 from discreet.federated.protocols.estimator_sums import EstimatorSums as EstimatorSums
 from discreet.federated.protocols.estimator_sums import protocol_for as protocol_for
 from discreet.federated.protocols.summed import SummedStatistics as SummedStatistics

@@ -186,6 +186,15 @@ class NoMemory(PrivacyError):
     Pass one of them."""
 
 
+class NoUnitedList(PrivacyError):
+    text = """Parties that share users keep their items to themselves, so they have no united list of
+    items. Ask each party for its own items."""
+
+
+class NothingToTune(PrivacyError):
+    text = "These parties share items, but items can be tuned only if parties share users. Remove the call."
+
+
 class StateForgotten(PrivacyError):
     run: str
     text = """The ledger has the cost of run {run!r}, but the party's state doesn't have its answers in that

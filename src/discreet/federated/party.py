@@ -37,6 +37,7 @@ from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, ask_place, hand_key, require_keeper
 from discreet.federated.masks import KEY_BYTES, hidden, set_token
 from discreet.federated.noise import OwnNoise, SharedNoise
+from discreet.federated.protocols.averaged_users import TUNED, AveragedUsers, LocalItems
 from discreet.federated.protocols.protocol import CONFIRM, Protocol, Shapes, names_digest, only_fields
 from discreet.federated.wire import (
     CHAIN,
@@ -57,7 +58,7 @@ from discreet.privacy import Chain, Guarantee, Ledger, OlderCopy, event_digest
 
 _BEGUN, _KEY, _DRAWING, _FAILED, _DROPPED = "begun", "key", "drawing", "failed", "dropped"
 _NOTHING: Mapping[str, Any] = {}
-_BESIDE_ANSWERS = (_BEGUN, _KEY, _DRAWING, _FAILED, CONFIRM)
+_BESIDE_ANSWERS = (_BEGUN, _KEY, TUNED, _DRAWING, _FAILED, CONFIRM)
 # What a party answers in one run (no honest run comes near), and the bytes of answers that it keeps.
 _MOST_ANSWERS = 1000
 _MOST_BYTES = 1 << 28
@@ -231,6 +232,8 @@ class Party(Answering):
         if ledger is None and state is None and not self._random.simulated:
             raise errors.NoMemory
         self.protocol = protocol
+        if catalog is not None and isinstance(protocol, AveragedUsers):
+            raise errors.NoUnitedList
         self._listed = None if catalog is None else places_in(catalog, data.catalog)
         self._data = (data if catalog is None else over(data, catalog)).bounded()
         self._dataset = data.name
@@ -250,6 +253,23 @@ class Party(Answering):
     def profiles(self, scorer: Scorer) -> Floats:
         """Fine-tune: return the profiles of this party's users by the released items; they stay here."""
         return scorer.fold_in(self._data)
+
+    def tune(self, profiles: Floats) -> LocalItems:
+        """Fine-tune: return this party's own items by the profiles of shared users; drawn once and kept."""
+        if not isinstance(self.protocol, AveragedUsers):
+            raise errors.NothingToTune
+        with self._turn:
+            for message in self._journal.messages:
+                if message.kind == TUNED and message.run == self.run:
+                    return LocalItems(bias=message.arrays["bias"], factors=message.arrays["factors"])
+            self._require_current()
+            self._pay()
+            price = self.protocol.reserved
+            items = self.protocol.tune(self.protocol.session(self._data, self._random, price), profiles)
+            arrays = {"bias": items.bias, "factors": items.factors}
+            self._keep(TUNED, len(self._answers()), arrays=arrays)
+            self._count()
+            return items
 
     def _kept(self, question: Message) -> Kept | None:
         if question.fields.get("settings") != self._agreed["settings"]:

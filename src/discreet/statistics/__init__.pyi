@@ -48,8 +48,10 @@ from discreet.statistics.history_summary import HistorySummary as HistorySummary
 from discreet.statistics.history_summary import SummedHistories as SummedHistories
 from discreet.statistics.item_context import ItemContext as ItemContext
 from discreet.statistics.item_vectors import ItemVectors as ItemVectors
+from discreet.statistics.norm_clipping import clipped_rows as clipped_rows
 from discreet.statistics.profiles import PEOPLE_PART as PEOPLE_PART
 from discreet.statistics.profiles import LinearTerms as LinearTerms
+from discreet.statistics.profiles import ProfiledItems as ProfiledItems
 from discreet.statistics.profiles import ProfileGram as ProfileGram
 from discreet.statistics.profiles import ProfileQuestion as ProfileQuestion
 from discreet.statistics.profiles import Profiles as Profiles

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.core import Array
+from discreet.core import Array, Floats
 from discreet.core.kernels import dot, inner
+from discreet.statistics.statistic import ROUNDING
 
 # A sum of squares below this has no interaction with a noticeable weight.
 _LEAST_LEFT = 1e-12
+
+
+def clipped_rows(rows: Floats) -> Floats:
+    """Return rows clipped to norm 1."""
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
+    shorter: Floats = rows / lengths * ROUNDING
+    return shorter
 
 
 @inner

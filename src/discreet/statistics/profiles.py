@@ -19,6 +19,7 @@ from discreet.core import Array, Floats, Rows, add_over_rows, require_fit, run, 
 from discreet.core.kernels import compiled, inner
 from discreet.data import Interactions
 from discreet.statistics.domain import LEAST, MOST, Length, Number, Numbers, OneOf, Places, Stated
+from discreet.statistics.norm_clipping import clipped_rows
 from discreet.statistics.statistic import (
     ROOT_BITS,
     ROOT_STEPS,
@@ -243,6 +244,36 @@ def add_contributions(
             item, contribution = columns[entry], scratch[entry - first]
             for a in range(contribution.size):
                 out[item, a] += np.int64(weight * contribution[a])
+
+
+#: Weight of the count against the profile in a contribution to an item.
+COUNT_PART = 0.5
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProfiledItems(Statistic):
+    """Sum of (c, profile) / sqrt(n (1 + c^2)) over the users of each item; n is the user's number of items.
+
+    Profiles are public, one for each row of the data, of norm at most 1: |(c, profile)|^2 <= 1 + c^2, n
+    times. They belong to rows, so blocks must come from the data that the profiles were made for.
+    """
+
+    n_items: Annotated[int, Length("n")]
+    profiles: Annotated[Floats, Numbers(("u", "k"), -MOST, MOST)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return a count and a profile for each item."""
+        return (Part("placed", (self.n_items, self.profiles.shape[1] + 1)),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        bounded = clipped_rows(self.profiles[block.start : block.stop])
+        own = np.column_stack([np.full(len(bounded), COUNT_PART), bounded]) / math.hypot(1.0, COUNT_PART)
+        people = block.people
+        weights = ROUNDING / np.sqrt(block.counts[people].astype(np.float64))
+        for column in range(own.shape[1]):
+            block.add_by_item(own[people, column] * weights, sums[0][:, column])
 
 
 #: The part of a user's votes that counts the user.

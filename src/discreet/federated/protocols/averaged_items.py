@@ -17,8 +17,9 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.core import Floats, Indices, experiment_generator, integer, require
+from discreet.core import Floats, Indices, experiment_generator, integer
 from discreet.federated.noise import OwnNoise
+from discreet.federated.protocols.averaged_users import check_averaging
 from discreet.federated.protocols.profiles import (
     NO_PAIRS,
     PROFILE_ARRAYS,
@@ -40,7 +41,7 @@ from discreet.federated.protocols.protocol import (
     only_fields,
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
-from discreet.models import ProfileScorer, Scorer, check_budget
+from discreet.models import ProfileScorer, Scorer
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.privacy import Session
 from discreet.solvers import with_fixed_signs
@@ -124,10 +125,7 @@ class AveragedItems(OwnNoiseProtocol):
     def __post_init__(self) -> None:
         if self.users is not None:
             integer("users", self.users, least=1)
-        check_budget(self.epsilon, self.delta, gaussian=True)
-        integer("rounds", self.rounds, least=1, most=100)
-        integer("factors", self.factors, least=1, most=256)
-        require(not self.noise.masked, "noise", self.noise, must="be OwnNoise()", do="Averages are not sums.")
+        check_averaging(self.epsilon, self.delta, self.rounds, self.factors, self.noise)
 
     def shares(self, kind: str) -> Mapping[str, Fraction]:
         """Return the parts of the budget for votes, and for the sums of one round."""

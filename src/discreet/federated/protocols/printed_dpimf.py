@@ -1,7 +1,8 @@
 """Algorithm 1 of DPIMF as printed: parties alternate locally, solve the shared side with noise, and average.
 
 NOT PRIVATE. Each party fits the profiles of its own side to its rows without noise, and the printed noise of
-a solve protects no user (proofs/implicit_objective.md). `averaged_items.py` has the rounds with a guarantee.
+a solve protects no user (proofs/implicit_objective.md). `averaged_items.py` and `averaged_users.py` have the
+rounds with a guarantee.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ class PrintedUsers(PrintedAverages):
     """Algorithm 1 of DPIMF as printed, for parties that share users and have items of their own.
 
     Guarantee
-        NOT PRIVATE: the label states why the printed claim doesn't hold.
+        NOT PRIVATE: the label states why the printed claim doesn't hold. `AveragedUsers` is private.
     """
 
     name: ClassVar[str] = "dpimf-users"

@@ -220,6 +220,9 @@ class OwnNoiseProtocol(Protocol):
 
     __slots__ = ()
 
+    #: The part of the budget that a party spends without a question.
+    reserved: ClassVar[Fraction] = Fraction(0)
+
     @abstractmethod
     def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
         """Return the next question after these results, or None when nothing is left to ask."""
@@ -259,7 +262,7 @@ class OwnNoiseProtocol(Protocol):
 
     def allows(self, price: Fraction | float, before: Sequence[Fraction | float]) -> bool:
         """Return whether all draws and this one cost at most the budget."""
-        spent = sum((Fraction(one) for one in before), Fraction(0))
+        spent = sum((Fraction(one) for one in before), self.reserved)
         return price > 0 and spent + price <= 1
 
     def session(self, data: Interactions, random: PrivacyRandom, price: Fraction | float) -> Session:
