@@ -69,8 +69,10 @@ def test_every_name_that_commands_use_is_found():
         for node in ast.walk(ast.parse(Path(lib.__file__).read_text(encoding="utf8")))
         if isinstance(node, ast.ImportFrom) and node.col_offset
     ]
-    names = {alias.asname or alias.name for node in imports for alias in node.names}
-    assert len(names) > 100 and all(hasattr(lib, name) for name in names)
+    names = {alias.asname or alias.name for node in imports for alias in node.names if alias.name != "*"}
+    exporting = [importlib.import_module(node.module) for node in imports if node.names[0].name == "*"]
+    names |= {name for package in exporting for name in package.__all__}
+    assert len(exporting) == 5 and len(names) > 100 and all(hasattr(lib, name) for name in names)
     with pytest.raises(AttributeError) as caught:
         _ = lib.nonsense
     assert "nonsense" in str(caught.value)

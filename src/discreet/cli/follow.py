@@ -664,7 +664,7 @@ def year_page(status: lib.Status, title: str) -> list[str]:
     made, all_of_them = len(status.times), status.settings.releases
     rows = [(str(place), time) for place, time in enumerate(status.times, start=1)]
     releases = (
-        lib.html_table(("release", "when (UTC)"), rows, "Releases") if rows else lib.element("p", "None yet.")
+        lib.page_table(("release", "when (UTC)"), rows, "Releases") if rows else lib.element("p", "None yet.")
     )
     return [
         lib.element("h1", title),

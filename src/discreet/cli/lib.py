@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet.core.exports import later
 
-# Type checkers and `later` read this one list.
+# Type checkers and `later` read this one list: all that five packages export, and names of other modules.
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, Progress, TextColumn
@@ -34,44 +34,7 @@ if TYPE_CHECKING:
     from discreet.collect.invitations import code_name, key_of, new_code
     from discreet.collect.opening import KIND as CAMPAIGN_KIND
     from discreet.collect.opening import AnyCampaign, is_campaign, open_campaign
-    from discreet.data import (
-        CHOSEN,
-        CHOSEN_SCALE,
-        DATASETS,
-        N_ITEMS,
-        QUERY,
-        SCALE,
-        Choice,
-        EmptyData,
-        Interactions,
-        PublicFacts,
-        RolesMissing,
-        Schema,
-        SplitPlan,
-        TableSource,
-        UserHistory,
-        Vocabulary,
-        Wishes,
-        absent_part,
-        epoch_seconds,
-        files_of,
-        folder_of,
-        is_there,
-        label_path,
-        open_data,
-        overridden,
-        parse_split,
-        read_declared,
-        read_history,
-        read_id_list,
-        read_public_table,
-        read_rows,
-        schema_of,
-        seconds_of,
-        tables_at,
-        warn_of,
-        what_is_read,
-    )
+    from discreet.data import *
     from discreet.data import fits as fits_schema
     from discreet.data import read as read_ratings
     from discreet.data.datasets import catalog
@@ -156,38 +119,9 @@ if TYPE_CHECKING:
         parse_fields,
         parse_settings,
     )
+    from discreet.models import *
     from discreet.models import FIRST as FIRST_PLACES
-    from discreet.models import (
-        Estimator,
-        Explanation,
-        FittedModel,
-        ListedItem,
-        Listing,
-        NoFactorsFound,
-        PrivateFacts,
-        PublicColumns,
-        SimilarItem,
-        Wanted,
-        beside_chosen,
-        binary_ratings,
-        is_model,
-        load,
-        month_of,
-        moved,
-        public_key,
-        public_threshold,
-        read_columns,
-        read_label,
-        read_table,
-        refuse_model,
-        refuse_timeless,
-        signatures,
-        signed_sentence,
-        signer,
-        usual_share,
-        whole_events,
-        whole_promise,
-    )
+    from discreet.models import signatures
     from discreet.models.storage import packed
     from discreet.papers import PAPERS, titled
     from discreet.papers.bounds import Bound, PublicSizes, theories
@@ -202,57 +136,16 @@ if TYPE_CHECKING:
     )
     from discreet.planning.curves import METRICS as PLAN_METRICS
     from discreet.planning.schedules import plan, schedule
-    from discreet.privacy import (
-        LARGE_DELTA,
-        USUAL_DELTA,
-        Assumption,
-        Balance,
-        Basis,
-        Budget,
-        Fact,
-        Guarantee,
-        Kind,
-        Ledger,
-        PaidRelease,
-        Period,
-        assumptions_of,
-        foreseen,
-        reading_of,
-        releasing,
-        spending_in,
-    )
+    from discreet.privacy import *
     from discreet.privacy.ledger.ledger import Account, Frame, report_json
     from discreet.privacy.ledger.records import Amount, Entry
     from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
     from discreet.privacy.mechanisms.local import rating_mechanism
+    from discreet.report import *
     from discreet.report import MORE as OFFICER_TITLE
     from discreet.report import PAGE as LABEL_PAGE
-    from discreet.report import (
-        RELEASES,
-        SCORES_NOT_COVERED,
-        Known,
-        Odds,
-        by_origin,
-        condition_names,
-        condition_text,
-        element,
-        facts_table,
-        is_page,
-        label_html,
-        label_markdown,
-        label_table,
-        listed_releases,
-        meter,
-        odds_bar,
-        officer_rows,
-        percent,
-        posterior,
-        refuse_page,
-        used_rows,
-        write_page,
-    )
     from discreet.report import page as whole_page
-    from discreet.report import table as html_table
+    from discreet.report import table as page_table
     from discreet.reproduce import Verdict, claims_of, paper_called, paper_page, papers_pages, reproduce
     from discreet.reproduce import names as paper_names
     from discreet.reproduce.page import count as count_verdicts
@@ -274,19 +167,8 @@ if TYPE_CHECKING:
         copy_store,
         open_store,
     )
-    from discreet.sources import (
-        PieceReader,
-        ShardFolder,
-        as_texts,
-        connected,
-        duckdb_export,
-        is_shard_folder,
-        make_shards,
-        on_cluster,
-        on_spark,
-        open_shards,
-        spark,
-    )
+    from discreet.sources import *
+    from discreet.sources import duckdb_export, spark
     from discreet.sources import session as spark_session
     from discreet.sources import write_lists as write_shard_lists
     from discreet.statistics import DataSource

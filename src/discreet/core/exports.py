@@ -9,7 +9,7 @@ import sys
 TYPE_CHECKING = False
 __all__ = ["Later", "exported", "later", "pl", "sp"]
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def exported(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
@@ -28,10 +28,12 @@ def exported(package: str) -> tuple[list[str], Callable[[str], object], Callable
 def later(name: str) -> Callable[[str], object]:
     """Return `__getattr__` of a module that imports names for type checkers only: on first use, it has them.
 
-    A name is looked up once.
+    With `from PACKAGE import *`, it has all names that the package exports. A name is looked up once.
     """
     source: bytes = sys.modules[name].__loader__.get_data(sys.modules[name].__file__)  # type: ignore[union-attr]
-    return _finder(name, _homes(source.decode().partition("if TYPE_CHECKING:")[2]))
+    text = source.decode().partition("if TYPE_CHECKING:")[2]
+    packages = [line.split()[1] for line in text.splitlines() if line.endswith(" import *")]
+    return _finder(name, _homes(text), packages)
 
 
 def _homes(text: str) -> dict[str, tuple[str, str]]:
@@ -46,15 +48,18 @@ def _homes(text: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _finder(owner: str, homes: dict[str, tuple[str, str]]) -> Callable[[str], object]:
+def _finder(
+    owner: str, homes: dict[str, tuple[str, str]], packages: Sequence[str] = ()
+) -> Callable[[str], object]:
     def find(name: str) -> object:
         if name == "__version__":
             from importlib.metadata import version
 
             return version("discreet")
-        if name not in homes:
+        exporting = (one for one in packages if name in importlib.import_module(one).__all__)
+        home, own = homes.get(name) or (next(exporting, None), name)
+        if home is None:
             raise AttributeError(f"module {owner!r} has no attribute {name!r}")
-        home, own = homes[name]
         place = importlib.import_module(home)
         found = getattr(place, own) if hasattr(place, own) else importlib.import_module(f"{home}.{own}")
         setattr(sys.modules[owner], name, found)
