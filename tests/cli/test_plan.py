@@ -143,7 +143,7 @@ def test_a_plan_to_follow_is_balanced_and_ends_in_both_commands(
         words = [str(ratings) if word in ("clicks.csv", "ratings.csv") else word for word in command]
         code, _, error = discreet(*words)
         assert code == 0, error
-        (tmp_path / "year.ledger").unlink(missing_ok=True)
+        (tmp_path / "mine.ledger").unlink(missing_ok=True)
     told = json.loads(discreet(*asked, "--json")[1])
     assert told["commands"][1].split()[1] == "follow" and told["caution"].startswith("Continual releases")
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from command_line import one_sentence
+from discreet.cli.options.accounts import LedgerAccount
 from discreet.cli.options.declared import Reading
 from discreet.cli.options.parsing import command_line
 from discreet.cli.trial import _next_command
@@ -47,7 +48,8 @@ def test_try_rejects_too_few_users(discreet, tmp_path):
 def test_the_next_command_reads_the_same_files_in_the_same_way(chosen):
     found = SimpleNamespace(options=chosen, asked=SimpleNamespace(epsilon=0.5))
     reading = Reading(columns="user=who,item=sku", implicit=True, duplicates="last", encoding="latin-1")
-    words = shlex.split(_next_command(found, "year 1/*.csv", "year 1", reading))
+    account = LedgerAccount("year-1", "year-1.ledger", is_known=False)
+    words = shlex.split(_next_command(found, "year 1/*.csv", account, reading))
     assert words[:3] == ["discreet", "fit", "year 1/*.csv"]
     assert ("--model" in words) == bool(chosen)
     given = {

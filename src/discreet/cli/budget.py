@@ -19,6 +19,7 @@ from discreet.cli.errors import (
     OptionNeeds,
     OptionsConflict,
 )
+from discreet.cli.options.accounts import account_for
 from discreet.cli.options.declared import AnyEpsilon, Force
 from discreet.cli.options.parsing import checked_name, group
 from discreet.cli.output.printing import Output, remark, show, table_of, write
@@ -324,18 +325,19 @@ def _both(settings: lib.FollowSettings, more: str, data: _Data, ways: list[lib.W
     what = "clicks.csv --implicit" if lists else "ratings.csv"
     known = "" if data.people is None else f" --people {data.people}"
     scale, delta = "" if lists else " --scale 1,5,1", f"--delta {settings.delta:g}"
-    level, paid = f"--epsilon {settings.epsilon:g} {delta}", "--name shop --ledger year.ledger"
+    account = account_for("mine")
+    level, paid = f"--epsilon {settings.epsilon:g} {delta}", account.options
     follow, refit = _best(ways, followed=True), _best(ways, followed=False)
     year = f"--releases {follow.releases}{more} {level}"
     simple = f"--model popularity --set half_life={settings.half_life:g}" if lists else "--model biases"
     fit = f"  discreet fit {what}{scale}"
-    rest = f"{delta}{known} {paid} --out shop.discreet"
+    rest = f"{delta}{known} {paid} --out mine.discreet"
     once = _rounded_down(ways[0].epsilon_each or settings.epsilon)
     return [
         f"  discreet follow replay {what}{scale} {year}",
-        f"  discreet follow start shop.follow --items items.csv{scale} {year} {paid}",
-        "  discreet follow add shop.follow new.csv --out shop.discreet   # each time, with what is new",
-        f"  discreet budget set year.ledger --name shop {level} --account gaussian",
+        f"  discreet follow start mine.follow --items items.csv{scale} {year} {paid}",
+        "  discreet follow add mine.follow new.csv --out mine.discreet   # each time, with what is new",
+        f"  discreet budget set {account.place} {level} --account gaussian",
         f"{fit} {simple} --epsilon {_rounded_down(refit.epsilon_each or settings.epsilon)} {rest} --force",
         f"{fit}{'' if lists else ' --for ratings'} --epsilon {once} {rest}",
     ]
@@ -472,12 +474,12 @@ def _commands(found: dict[str, Any], data: _Data) -> list[str]:
     lists = data.metric == "hr@10"
     what, purpose = ("clicks.csv --implicit", "") if lists else ("ratings.csv", " --for ratings")
     level = f"--epsilon {epsilon} --delta {each['delta']:g}{known}"
-    paid = "--name shop --ledger year.ledger"
+    account = account_for("mine")
     budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
     return [
         f"  discreet evaluate {what}{purpose} {level}   # not to be published",
-        f"  discreet budget set year.ledger --name shop {budget}",
-        f"  discreet fit {what}{purpose} {level} {paid} --out shop.discreet",
-        *[f"  discreet refit shop.discreet {what.split()[0]} {paid} --out next.discreet   # later"]
+        f"  discreet budget set {account.place} {budget}",
+        f"  discreet fit {what}{purpose} {level} {account.options} --out mine.discreet",
+        *[f"  discreet refit mine.discreet {what.split()[0]} {account.options} --out next.discreet   # later"]
         * (found["releases"] > 1),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from discreet.cli.errors import OptionMissing
+from discreet.cli.options.accounts import account_for
 from discreet.cli.output.printing import Output, show, write
 from discreet.core import one_of, suggestion
 from discreet.core.checks import visible
@@ -65,6 +66,7 @@ def choose(
         wants=str(answers["--wants"]),
         people=people,
         parties=1 if parties is None else parties,
+        spends=account_for("mine").options,
     )
     content = {
         "model": found.model,

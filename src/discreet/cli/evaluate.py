@@ -30,7 +30,7 @@ from discreet.cli.options.declared import (
     opened,
     refuse_without_ratings,
 )
-from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
+from discreet.cli.options.parsing import command_line, complete_models, listed, numbers, parse_columns
 from discreet.cli.output.printing import (
     Output,
     emit,
@@ -38,6 +38,7 @@ from discreet.cli.output.printing import (
     remark_on_conditions,
     remark_on_delta,
     show,
+    show_next,
     table_of,
 )
 from discreet.cli.output.tables import already_made, price
@@ -420,6 +421,9 @@ def measure_privately(
         )
         names = _names(estimators)
         content = {**_as_json(found, names), "name": source.name}
+        if paying.ledger is not None:
+            shown = ("discreet", "budget", "show", str(paying.ledger))
+            content["next"] = command_line(*shown, options={"--name": source.name})
         if keep is not None:
             keep.put_aside(found.models[0])
         if out is not None:
@@ -437,7 +441,12 @@ def measure_privately(
     elif len(estimators) == 1:
         said.append("The model isn't kept. To keep the model of the next private scores, pass --out FILE.")
     said += [paid] if (paid := paying.paid(source.name)) else []
-    return Output(content, lambda: _show_private(found, names, recorded=paying.ledger is not None), *said)
+    return Output(
+        content,
+        lambda: _show_private(found, names, recorded=paying.ledger is not None),
+        *said,
+        lambda: show_next(str(content["next"])) if "next" in content else None,
+    )
 
 
 def _refuse_options(measuring: Measuring, privately: Privately) -> None:

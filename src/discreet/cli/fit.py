@@ -26,7 +26,15 @@ from discreet.cli.options.declared import (
     Reading,
     opened,
 )
-from discreet.cli.output.printing import Output, remark, remark_on_conditions, remark_on_delta, show
+from discreet.cli.options.parsing import command_line
+from discreet.cli.output.printing import (
+    Output,
+    remark,
+    remark_on_conditions,
+    remark_on_delta,
+    show,
+    show_next,
+)
 from discreet.cli.output.tables import already_made, price, reading_of, reading_table
 from discreet.core import terminal_progress
 
@@ -117,11 +125,14 @@ def _report(
 ) -> Output:
     """Return what was fitted, where it is, and where its cost was recorded."""
     explained = {} if how_read is None else {"decisions": fitted.scorer.explain(), "reading": dict(how_read)}
-    content = {"model": fitted.name, "file": str(written), "name": name}
+    following = command_line("discreet", "recommend", str(written), options={})
+    content = {"model": fitted.name, "file": str(written), "name": name, "next": following}
     guarantee = fitted.guarantee.to_json()
     said = f"Written to {written}. {paying.recorded(name, fitted.guarantee)}".strip()
     return Output(
-        {**content, "guarantee": guarantee, **explained}, lambda: _show_fit(fitted, how_read, chosen, said)
+        {**content, "guarantee": guarantee, **explained},
+        lambda: _show_fit(fitted, how_read, chosen, said),
+        lambda: show_next(following),
     )
 
 

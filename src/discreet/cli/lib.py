@@ -139,6 +139,7 @@ if TYPE_CHECKING:
     from discreet.privacy import *
     from discreet.privacy.ledger.ledger import Account, Frame, report_json
     from discreet.privacy.ledger.records import Amount, Entry
+    from discreet.privacy.ledger.sqlite_file import APPLICATION as LEDGER_APPLICATION
     from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
     from discreet.privacy.mechanisms.local import rating_mechanism
     from discreet.report import *

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 from discreet.cli import lib
+from discreet.cli.options.accounts import LedgerAccount, account_for, plain, unused
 from discreet.cli.options.declared import Data, Epsilon, Force, Reading
 from discreet.cli.options.parsing import command_line
 from discreet.cli.output.printing import Output, remark, show_next
@@ -36,7 +36,8 @@ def trial(
     reading, interactions = _loaded(reading, data)
     with terminal_progress(None) as report:
         found = lib.trial(interactions, epsilon=epsilon, seed=seed, progress=report)
-    command = _next_command(found, data, interactions.name, reading)
+    account = account_for(interactions.name)
+    command = _next_command(found, data, account, reading)
     if out is not None:
         lib.write_page(
             out, lib.render(found, without_password(data), command), kind=lib.TRIAL_KIND, force=force
@@ -45,6 +46,7 @@ def trial(
         {**found.to_json(), "next": command, "report": None if out is None else str(out)},
         *lib.trial_summary(found),
         lambda: show_next(command),
+        *filter(None, [account.remark()]),
         *([] if out is None else [f"Page written to {out}."]),
     )
 
@@ -61,14 +63,13 @@ def _loaded(reading: Reading, data: str) -> tuple[Reading, lib.Interactions]:
     return clicks, clicks.load(data)
 
 
-def _next_command(found: lib.Trial, data: str, called: str, reading: Reading) -> str:
+def _next_command(found: lib.Trial, data: str, account: LedgerAccount, reading: Reading) -> str:
     """Return the fit that the answers suggest, with all options that read the file, and with a ledger."""
     chosen = {} if reading.implicit and "--for" in found.options else found.options
-    name = re.sub(r"[^\w.]+", "-", called).strip("-.") or "mine"
     release = {
         "--epsilon": f"{found.asked.epsilon:g}",
-        "--name": name,
-        "--ledger": f"{name}.ledger",
-        "--out": f"{name}.discreet",
+        "--name": account.name,
+        "--ledger": account.ledger,
+        "--out": unused(plain(account.name)),
     }
     return command_line("discreet", "fit", data, options={**reading.given(), **chosen, **release})

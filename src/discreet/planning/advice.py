@@ -167,10 +167,12 @@ def advise(
     wants: str = "lists",
     people: int | None = None,
     parties: int = 1,
+    spends: str = "--name mine --ledger mine.ledger",
 ) -> Advice:
     """Return which model fits these answers, as a command line and in words.
 
-    Stars come from ratings: from clicks and likes all models make lists.
+    Stars come from ratings: from clicks and likes all models make lists. `spends` are the options that
+    name the account.
     """
     one_of("sees", sees, SEES)
     one_of("hides", hides, HIDES)
@@ -201,7 +203,7 @@ def advise(
         options, more = _federated(options, wants)
         notes += more
     best, *others = options
-    commands, trial, said = _commands(best, people, wants, parties)
+    commands, trial, said = _commands(best, people, wants, parties, spends)
     notes += said
     if best.model in _CHOICES_ONLY and feedback == "verdicts":
         notes.append("It learns from what was chosen, so a dislike counts like a like: leave dislikes out.")
@@ -298,14 +300,14 @@ def _federated(options: list[Option], wants: str) -> tuple[list[Option], list[st
 
 
 def _commands(
-    best: Option, people: int | None, wants: str, parties: int
+    best: Option, people: int | None, wants: str, parties: int, spends: str
 ) -> tuple[tuple[str, ...], str | None, list[str]]:
     """Return the commands, one to try first on data that you may see, and remarks about them."""
     if best.sees != "nobody" and parties > 1:
         commands, trial = _federation_commands(best, wants, people, parties)
         noise = ": each adds noise before it answers" if best.private else ""
         return commands, trial, [f"{parties} parties learn together without sharing data{noise}."]
-    fit = _fit_command(best, wants, people)
+    fit = _fit_command(best, wants, people, spends)
     if best.sees != "nobody":
         return (fit,), None, []
     commands, notes = _collection_commands(best)
@@ -326,7 +328,7 @@ _MOST_PARTIES = 5
 _STORE = "sqlite:///reports.db"
 
 
-def _fit_command(best: Option, wants: str, people: int | None) -> str:
+def _fit_command(best: Option, wants: str, people: int | None, spends: str) -> str:
     """Return the command that fits a model to data of one owner."""
     if best.model == "one-bit-output":
         return f"discreet evaluate ratings.csv --model {best.model} --epsilon 1 --metric accuracy"
@@ -335,7 +337,7 @@ def _fit_command(best: Option, wants: str, people: int | None) -> str:
     if people is not None:
         parts += [f"--people {people}", *_delta(people if joint else None)]
     if joint:
-        parts.append("--name mine --ledger mine.ledger")
+        parts.append(spends)
     return " ".join([*parts, "--out mine.discreet"])
 
 

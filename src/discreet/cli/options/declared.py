@@ -384,6 +384,8 @@ class Paying:
                 f"discreet: the cost is recorded for {name!r}, which has no budget. Names with a budget: "
                 f"{', '.join(map(repr, limited))}. Choose one with --name."
             )
+        if self.name is None and not limited:
+            _remark_on_new_account(book, name, self.ledger)
         _remark_on_unfinished(book, name, release)
         return book
 
@@ -434,6 +436,17 @@ class Paying:
     def recorded(self, name: str, promise: lib.Guarantee) -> str:
         """Return where a release was recorded, or that a private release was not recorded."""
         return self.paid(name) or UNRECORDED * promise.is_private
+
+
+def _remark_on_new_account(book: lib.Ledger, name: str, ledger: Path) -> None:
+    """Remark that the name comes from the file, and that the ledger has other names."""
+    others = book.datasets()
+    if others and name not in others:
+        remark(
+            f"discreet: {name!r}, the file's name, is a new account in {ledger}, which has: "
+            f"{', '.join(map(repr, others))}. Costs about the same users add up in one account: if the data "
+            "are about the same users, choose one of these with --name."
+        )
 
 
 def _remark_on_unfinished(book: lib.Ledger, name: str, release: lib.PaidRelease | None) -> None:

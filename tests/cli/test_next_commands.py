@@ -1,0 +1,116 @@
+"""Proposed commands run as printed, and spend from one account for the same users."""
+
+import json
+import shlex
+import sqlite3
+
+import pytest
+
+from discreet.privacy.ledger.ledger import Ledger
+from toy import grouped
+
+NAMED = ("--name", "users", "--ledger", "book")
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = grouped(200)
+    lines = [f"u{row},i{item}" for row, item in zip(data.rows(), data.items, strict=True)]
+    for month in ("january", "february"):
+        (tmp_path / f"{month}.csv").write_text("\n".join(["user,item", *lines]) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def following(discreet):
+    """Return a function that runs a command and returns the next command as printed, and as JSON."""
+
+    def run(words):
+        code, out, error = discreet(*words, "--json")
+        assert code == 0, error
+        return shlex.split(json.loads(out)["next"])[1:]
+
+    return run
+
+
+def printed(out):
+    """Return the command below "Next:"."""
+    lines = out.splitlines()
+    return shlex.split(lines[lines.index("Next:") + 1])[1:]
+
+
+def account(words):
+    return words[words.index("--name") + 1], words[words.index("--ledger") + 1]
+
+
+def test_the_main_road_is_one_account(shop, discreet, following):
+    code, out, _ = discreet("describe", "january.csv")
+    assert code == 0
+    fit = following(printed(out))
+    assert account(fit) == ("january", "january.ledger")
+    code, out, _ = discreet(*fit)
+    assert code == 0 and discreet(*printed(out))[0] == 0
+    # The next month is about the same users, and the model of the last month stays.
+    code, out, _ = discreet("describe", "february.csv")
+    second = following(printed(out))
+    assert account(second) == account(fit)
+    recommend = following(second)
+    assert discreet(*recommend)[0] == 0
+    scores = [
+        "evaluate",
+        "february.csv",
+        "--implicit",
+        "--model",
+        "popularity",
+        "--epsilon",
+        "1",
+        "--private",
+    ]
+    name, ledger = account(second)
+    shown = following([*scores, "--name", name, "--ledger", ledger])
+    assert discreet(*shown)[0] == 0
+    model = recommend[1]
+    refit = ("refit", model, "february.csv", "--ledger", ledger, "--out", "last")
+    assert discreet(*refit)[0] == 0
+    assert Ledger.open(shop / ledger).datasets() == [name]
+    assert len(Ledger.open(shop / ledger).entries()) == 4
+    assert [path.name for path in shop.glob("*.ledger")] == [ledger]
+
+
+CHOOSE = ("model", "choose", "--sees", "us", "--hides", "person", "--from", "clicks", "--parties", "1")
+PLAN = ("budget", "plan", "--epsilon", "2", "--releases", "2", "--metric", "hr@10")
+FOLLOW = (*PLAN, "--follow", "--half-life", "7d")
+
+
+@pytest.mark.parametrize("command", [CHOOSE, PLAN, FOLLOW], ids=["choose", "plan", "plan --follow"])
+def test_advice_spends_from_the_account_that_is_there(command, shop, discreet):
+    new = discreet(*command)[1]
+    assert "--name mine --ledger mine.ledger" in new
+    fit = ("fit", "january.csv", "--implicit", "--model", "popularity", "--epsilon", "1", "--out", "m")
+    assert discreet(*fit, *NAMED)[0] == 0
+    known = discreet(*command)[1]
+    assert "mine.ledger" not in known and " ".join(NAMED) in known
+
+
+def test_an_account_with_the_name_of_the_data_comes_before_later_ones(shop, discreet, following):
+    fit = ("fit", "january.csv", "--implicit", "--model", "popularity", "--epsilon", "1")
+    for name, ledger in (("january", "old"), ("users", "new")):
+        assert discreet(*fit, "--name", name, "--ledger", ledger, "--out", name)[0] == 0
+    assert account(following(["try", "january.csv"])) == ("january", "old")
+    assert account(following(["try", "february.csv"])) == ("users", "new")
+
+
+def test_other_files_are_not_taken_for_ledgers(shop, following):
+    (shop / "notes.ledger").write_text("paid 3")
+    (shop / "cut.ledger").write_bytes(b"SQLite format 3\0")
+    sqlite3.connect(shop / "shop.db").execute("CREATE TABLE budgets (dataset TEXT)").connection.close()
+    assert account(following(["try", "january.csv"])) == ("january", "january.ledger")
+
+
+def test_a_name_that_comes_from_the_file_is_remarked_next_to_other_accounts(shop, discreet):
+    fit = ("fit", "january.csv", "--implicit", "--model", "popularity", "--epsilon", "1", "--ledger", "book")
+    assert "new account" not in discreet(*fit, "--out", "first")[2]
+    again = discreet("fit", "february.csv", *fit[2:], "--out", "second")
+    assert again[0] == 0 and "'january'" in again[2] and "'february'" in again[2]
+    assert "'january'" not in discreet("fit", "february.csv", *fit[2:], "--name", "new", "--out", "third")[2]
