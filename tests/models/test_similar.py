@@ -43,7 +43,7 @@ def named(found, item, least=None, k=10):
 
 
 def test_named_neighbors_are_as_real_as_is_said_and_ten_of_them_would_not_be():
-    _, true, vectors, popularity = release(noise=10.0)
+    _, true, vectors, popularity = release(noise=7.0)
     known = KnownVectors.of(vectors, popularity, noised=True)
     nearest = np.argsort(-(true @ true.T), axis=1)[:, : N // 10]
     right, told, twin = [], [], []
@@ -107,7 +107,7 @@ def test_baselines_of_lists_name_what_goes_together(estimator):
     items = data.catalog.ids.tolist()
     found = model.similar_items(items, 5)
     assert list(found) == items and any(found.values())
-    assert all(one.confidence is None and one[1] > 0 for near in found.values() for one in near)
+    assert all(one.above_noise is None and one[1] > 0 for near in found.values() for one in near)
     assert all(item not in dict(near) for item, near in found.items())
     unweighed = dataclasses.replace(
         model.scorer, items=model.scorer.items[:-1], weights=model.scorer.weights[:-1, :-1].copy()
@@ -169,3 +169,24 @@ def test_a_noisy_model_says_why_it_names_nothing():
     found = model.similar_items(item)
     assert found == [] and found.why_empty == nothing_similar(item)
     assert model.similar_items([item])[item].why_empty == found.why_empty
+
+
+def test_vectors_of_which_little_is_known_are_not_named():
+    """The twin has the same vectors, and all of each is known."""
+    _, _, vectors, popularity = release(noise=10.0)
+    known = KnownVectors.of(vectors, popularity, noised=True)
+    wholly = known._replace(known=np.full(N, 0.999))
+    for item in np.flatnonzero(known.known < 0.8)[:20].tolist():
+        assert named(known.neighbors(item, 10), item).size == 0
+        assert named(wholly.neighbors(item, 10), item).size
+    named_ones = [named(known.neighbors(item, 10), item) for item in range(N)]
+    assert all((known.known[near] * known.known[item] > 0.85).all() for item, near in enumerate(named_ones))
+
+
+def test_the_chance_of_a_neighbor_is_named_for_the_noise_alone():
+    found = SimilarItem("b", 0.5, 0.9999)
+    assert found.above_noise == 0.999 and SimilarItem("b", 0.5).above_noise is None
+    with pytest.warns(DeprecationWarning, match="above_noise"):
+        assert found.confidence == found.above_noise
+    listed = Listing([SimilarItem("b", 0.5, 0.9)])
+    assert listed.to_frame()["above_noise"].to_list() == [0.9]

@@ -290,7 +290,7 @@ def similar(file: ModelFile, items: list[str], *, k: HowMany = 10, titles: Title
         titles, fitted, [*asked, *{other for near in found.values() for other, _ in near} - set(asked)]
     )
     rows = {
-        str(item): items_json(near, beside, ("confidence", [one.confidence for one in near]))
+        str(item): items_json(near, beside, ("above_noise", [one.above_noise for one in near]))
         for item, near in found.items()
     }
     why = {str(item): near.why_empty or None for item, near in found.items()}
@@ -384,23 +384,24 @@ def show_similar(
         show(near.why_empty)
         return
     show(f"Similar to {called}:")
-    noised = near[0].confidence is not None
-    sure = [_percent(one.confidence) for one in near]
-    show(items_table(near, titles, "similarity", ("sure", sure) if noised else None, digits=2))
+    noised = near[0].above_noise is not None
+    above = [_percent(one.above_noise) for one in near]
+    show(items_table(near, titles, "similarity", ("above noise", above) if noised else None, digits=2))
     show(_compared(model))
     if noised:
         found = f"Only {len(near)} of {k} stand out. " if len(near) < k else ""
         show(
-            f"{found}Noise shrinks these numbers: compare them only with each other. Sure is the chance that "
-            "the noise alone didn't make an item a neighbor. Noise may also hide differences between "
-            "items. Items that aren't listed may be similar, too: the release doesn't show it."
+            f"{found}Noise shrinks similarities: compare them only with each other. Above noise is the "
+            "chance that noise alone didn't bring an item this near. It isn't the chance that the item is "
+            "right: the model may not have learned what sets the items apart. Items that aren't listed may "
+            "be similar, too: the release doesn't show it."
         )
 
 
-def _percent(confidence: float | None) -> str:
-    if confidence is None:
+def _percent(chance: float | None) -> str:
+    if chance is None:
         return "-"
-    return "> 99%" if confidence > 0.99 else f"{100 * confidence:.0f}%"
+    return "> 99%" if chance > 0.99 else f"{100 * chance:.0f}%"
 
 
 def _compared(model: lib.FittedModel) -> str:

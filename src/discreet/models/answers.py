@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, final
 
 import numpy as np
 
-from discreet.core import Floats, FrameKind, Indices, Singles, integer, to_frame
+from discreet.core import Floats, FrameKind, Indices, Singles, integer, renamed, to_frame
 from discreet.data import History, Interactions, ItemId
 from discreet.models.errors import NoFactorsFound, NotSearchable
 from discreet.models.histories import Moment, person_row, variants
@@ -81,7 +81,7 @@ class ListedItem(_Pair):
         return self.expected_stars
 
 
-# The largest confidence in a neighbor.
+# The largest chance that is stated.
 _SUREST = 0.999
 
 
@@ -89,19 +89,26 @@ _SUREST = 0.999
 class SimilarItem(_Pair):
     """A neighbor and its similarity: `item, similarity = neighbor`, or `neighbor.item`; perhaps a `title`.
 
-    `confidence` is the chance that it is a neighbor in what was found, and no work of the noise; at most
-    0.999: the noise is estimated, so nothing is certain. It is None where no noise was added.
+    `above_noise` is the chance that noise alone didn't bring the item this near; at most 0.999, because the
+    noise is estimated. It covers the noise only: an item can be above the noise and still not be a neighbor
+    in the data, because of what the model didn't learn. It is None where no noise was added.
     """
 
-    confidence: float | None
+    above_noise: float | None
 
     def __new__(
-        cls, item: ItemId, similarity: float, confidence: float | None = None, title: str | None = None
+        cls, item: ItemId, similarity: float, above_noise: float | None = None, title: str | None = None
     ) -> Self:
-        """An item and its similarity, with confidence and title."""
+        """An item and its similarity, with the chance that it is above the noise, and a title."""
         made = super().__new__(cls, (item, similarity))
-        made.confidence, made.title = None if confidence is None else min(confidence, _SUREST), title
+        made.above_noise, made.title = None if above_noise is None else min(above_noise, _SUREST), title
         return made
+
+    @property
+    def confidence(self) -> float | None:
+        """Return `above_noise`, under its name in 0.2."""
+        renamed("SimilarItem.confidence", "above_noise")
+        return self.above_noise
 
     @property
     def similarity(self) -> float:
@@ -118,8 +125,8 @@ def any_known(column: Sequence[object]) -> bool:
 
 
 # Columns of numbers, also in an empty list, and those that are omitted if nothing is known.
-_NUMBERS = ("score", "similarity", "confidence", "expected_stars")
-_OPTIONAL = ("title", "confidence", "expected_stars")
+_NUMBERS = ("score", "similarity", "above_noise", "expected_stars")
+_OPTIONAL = ("title", "above_noise", "expected_stars")
 
 
 @final
@@ -150,7 +157,7 @@ class Listing(TableView, list[Entry]):
         self.frame_kind, self.why_empty = frame_kind, "" if self else why_empty
 
     def to_frame(self, kind: FrameKind | None = None) -> Any:
-        """Return rank, item, score (or similarity), and where known title, expected_stars (or confidence).
+        """Return rank, item, score (or similarity), and where known title, expected_stars (or above_noise).
 
         The frame is of the kind that the history came in, else of polars; `kind` names a different one.
         """
@@ -159,7 +166,7 @@ class Listing(TableView, list[Entry]):
     def columns(self) -> dict[str, list[Any]]:
         """Return all columns, also those in which nothing is known."""
         similar = isinstance(self[0], SimilarItem) if self else bool(self.why_empty)
-        score, extra = ("similarity", "confidence") if similar else ("score", "expected_stars")
+        score, extra = ("similarity", "above_noise") if similar else ("score", "expected_stars")
         return {
             "rank": list(range(1, len(self) + 1)),
             "item": [one[0] for one in self],
@@ -185,7 +192,7 @@ class SimilarItems(TableView, dict[ItemId, "Listing[SimilarItem]"]):
     """The neighbors of several items, by item, that also are one table with the item in `similar_to`."""
 
     def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """Return similar_to, rank, item, similarity, and where known title and confidence."""
+        """Return similar_to, rank, item, similarity, and where known title and above_noise."""
         return to_frame(_known(self._columns()), kind, numbers=_NUMBERS)
 
     def _columns(self) -> dict[str, list[Any]]:
@@ -196,7 +203,7 @@ class SimilarItems(TableView, dict[ItemId, "Listing[SimilarItem]"]):
             "item": [one.item for *_, one in rows],
             "title": [one.title for *_, one in rows],
             "similarity": [one.similarity for *_, one in rows],
-            "confidence": [one.confidence for *_, one in rows],
+            "above_noise": [one.above_noise for *_, one in rows],
         }
 
     def to_json(self) -> list[dict[str, Any]]:

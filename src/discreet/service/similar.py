@@ -30,11 +30,15 @@ from discreet.service.workers import Workers
 
 
 class Neighbor(BaseModel):
-    """An item, how similar it is, and how likely that isn't due to noise (null: no noise was added)."""
+    """An item, and how similar it is.
+
+    `above_noise` is the chance that noise alone didn't bring it this near (null: no noise was added). It
+    doesn't cover what the model didn't learn.
+    """
 
     item: ItemId
     score: float
-    confidence: float | None
+    above_noise: float | None
     title: str | None = None
 
 
@@ -73,7 +77,7 @@ def add_similar(
     """Add GET /similar for one item and POST /similar for many; examples come from the model's catalog."""
     ids = ["a", "b", "c"] if model is None else model.catalog.ids[:3].tolist()
     near = [
-        {"item": item, "score": score, "confidence": 0.99, "title": title}
+        {"item": item, "score": score, "above_noise": 0.99, "title": title}
         for item, score, title in zip(ids[1:], (0.81, 0.64), titles_of(model, ids[1:]), strict=False)
     ]
     one = {"items": near, "why": None}
@@ -122,7 +126,7 @@ def _json(body: bytes) -> Response:
 def _neighbors(model: FittedModel, item: ItemId, k: int) -> bytes:
     found = model.similar_items(item, k)
     near = [
-        {"item": one.item, "score": one.similarity, "confidence": one.confidence, "title": one.title}
+        {"item": one.item, "score": one.similarity, "above_noise": one.above_noise, "title": one.title}
         for one in found
     ]
     return orjson.dumps({"items": near, "why": found.why_empty or None})

@@ -17,9 +17,10 @@ from discreet.core import Floats
 from discreet.models.errors import NoFactorsFound
 from discreet.models.scorers.ranking import log_chance
 
-# Neighbors that are less sure are not named. Of those named, a larger part is right than this on every file
-# measured: the noise is rather thought too large than too small.
-_LEAST_CHANCE = 0.6
+# Neighbors that are less sure are not named. The chance counts by the shares known of both vectors, to this
+# power: what isn't known of a vector may also be what sets it apart. benchmarks/neighbors.py --reference
+# measures which part of those named is right.
+_LEAST_CHANCE, _KNOWN_POWER = 0.6, 4
 # The largest part of false discoveries among those named.
 _MOST_FALSE = 0.1
 # A neighbor is more similar than this part of the catalog; where many are asked for, than fewer.
@@ -32,9 +33,9 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class NearestItems(NamedTuple):
-    """For one item, every item's similarity, and how sure it is despite the noise (None: no noise).
+    """For one item, every item's similarity, and the chance that it is above the noise (None: no noise).
 
-    Only items with at least the confidence `least` are to be named.
+    Only items with at least the confidence `least` are to be named. The chance covers the noise only.
     """
 
     similarity: Floats
@@ -69,7 +70,8 @@ class KnownVectors(NamedTuple):
     def neighbors(self, item: int, k: int) -> NearestItems:
         """Return similarities less one standard error, so that items known badly come late.
 
-        The confidence is the chance that the true similarity is above what most of the catalog shows.
+        The confidence is the chance that the similarity without this noise is above what most of the catalog
+        shows, less where little is known of the vectors.
         """
         own, left = self.vectors[item], 1 - self.known
         size = self.lengths * self.lengths[item]
@@ -84,6 +86,7 @@ class KnownVectors(NamedTuple):
         part = 1 - 2 * k / max(others.shape[1], 1)
         level = np.quantile(others, min(max(part, 0.5), _NEARER_THAN)) if others.size else 0.0
         sure = np.exp(log_chance((similarity - level) / np.maximum(error, 1e-9)))
+        sure *= (self.known * self.known[item]) ** _KNOWN_POWER
         if _directions(self.spread) < _FEWEST_DIRECTIONS:
             sure = np.zeros_like(sure)
         return NearestItems(similarity - error, sure, _LEAST_CHANCE)
