@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from discreet.dossier.evidence import Evidence, LedgerRecord, audit_sentence, audited_as, for_people
     from discreet.dossier.facts import MEANINGS, HumanFacts
     from discreet.dossier.registry import ENTRY, is_entry, registry_entry
+    from discreet.dossier.signals import Signals
     from discreet.evaluation.comparison import Comparison, compare
     from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric, parse_metrics
     from discreet.evaluation.private import (
@@ -174,6 +175,7 @@ if TYPE_CHECKING:
     from discreet.sources import write_lists as write_shard_lists
     from discreet.statistics import DataSource
     from discreet.synthesis.labels import (
+        DRAWN_FROM,
         UNSIGNED,
         is_synthetic,
         read_synthetic_label,

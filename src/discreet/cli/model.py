@@ -212,6 +212,7 @@ def dossier(
     lib.refuse_folder(out, force=force)
     key = lib.signer(file)
     label = read_any_label(file, signed=key is not None)
+    is_drawn = str(label["name"]).startswith(lib.DRAWN_FROM)
     stated = lib.HumanFacts() if facts is None else lib.HumanFacts.read(facts)
     record = None
     if ledger is not None:
@@ -225,6 +226,7 @@ def dossier(
         file=file.name,
         sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
         version=lib.__version__,
+        signals=None if is_drawn else lib.Signals.of(lib.load(file)),
     )
     files = lib.write_dossier(found, out, force=force)
     missing = (

@@ -99,6 +99,7 @@ def parts(found: Evidence) -> dict[str, str]:
     known = label.get("facts", {})
     rated = known.get("low") != known.get("high")
     raw = label["guarantee"].get("read_raw_ratings")
+    signals, own = found.signals, "what you rated and how" if rated else "which items you used"
     stated = {name: facts.text(name) for name in MEANINGS}
     delta = f"delta {number_above(guarantee.delta)}" if guarantee.delta else "delta 0 (pure)"
     return {
@@ -126,7 +127,8 @@ def parts(found: Evidence) -> dict[str, str]:
         "leak": _LEAK,
         "unprotected": _UNPROTECTED,
         "triggers": _TRIGGERS,
-        "signals": "what you rated and how" if rated else "which items you used",
+        "signals": NO_MODEL if signals is None else signals.sentences(own),
+        "options": _NO_PROFILING if signals is not None and not signals.history else _OPTIONS,
         "use": USE.format_map(stated),
         "period": PERIOD.format_map(stated),
         "tuning": TUNING,
@@ -198,6 +200,19 @@ _UNPROTECTED = (
 _TRIGGERS = (
     "Review earlier if an assumption becomes false, the budget is raised, an audit refutes the guarantee, or "
     "a new version of the package corrects the proof."
+)
+#: What stands for signals if no model was measured, as for synthetic data.
+NO_MODEL = (
+    "MISSING: this file orders no items. State the main parameters of the recommender that you make from it."
+)
+_OPTIONS = (
+    "You can choose recommendations without profiling: the model `popularity` lists what is popular with all "
+    "users and doesn't use your history. You can also change or delete your history. Lists are computed from "
+    "the history that is sent with a request."
+)
+_NO_PROFILING = (
+    "These recommendations are without profiling: they don't use your history. A history that is sent with a "
+    "request only removes the items that you know already."
 )
 _NO_LEDGER = "MISSING (--ledger): no ledger was given, so other releases from the same data are unknown."
 _DOCUMENTS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
@@ -287,14 +302,10 @@ _DOCUMENTS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         "Text for the terms: main parameters of recommendations",
         "Follows Articles 27 and 38 of Regulation (EU) 2022/2065. To be shown to recipients of the service.",
         {
-            "Main parameters": "We order items by three signals. The most important one is your own history: "
-            "{signals}, and in which order if times are known. The second one is what users with a similar "
-            "history chose, from noisy sums over all users. The third one is how popular an item is.",
+            "Main parameters": "{signals}",
             "Why these parameters": "They predict what a user chooses next. Purpose: {purpose}. No user's "
             "data can change a list of another user by more than the guarantee allows ({level}).",
-            "Your options": "You can choose recommendations without profiling: the model `popularity` "
-            "lists what is popular with all users and doesn't use your history. You can also change or "
-            "delete your history. Lists are computed from the history that is sent with a request.",
+            "Your options": "{options}",
             "Contact": "{contact}.",
         },
     ),

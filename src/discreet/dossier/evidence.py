@@ -16,6 +16,7 @@ from discreet.audit.last_audits import LastAudit, last_audit, unaudited
 from discreet.core.checks import visible
 from discreet.dossier.errors import NoGuarantee, NoLedgerEntry
 from discreet.dossier.facts import HumanFacts
+from discreet.dossier.signals import Signals
 from discreet.privacy import Guarantee, Unit, group_delta, times_up
 from discreet.report import (
     NOT_AUDITED,
@@ -132,6 +133,8 @@ class Evidence:
     file: str
     sha256: str
     version: str
+    # What a model orders items by. Synthetic data have none.
+    signals: Signals | None = None
 
     def __post_init__(self) -> None:
         if not self.guarantee.is_private:

@@ -106,6 +106,7 @@ from discreet.models.scorers.ranking import chance_table as chance_table
 from discreet.models.scorers.ranking import log_chance as log_chance
 from discreet.models.scorers.released_histories import HISTORIES as HISTORIES
 from discreet.models.scorers.released_histories import ReleasedHistories as ReleasedHistories
+from discreet.models.scorers.scorer import Ids as Ids
 from discreet.models.scorers.scorer import Scorer as Scorer
 from discreet.models.scorers.scorer import build_scorer as build_scorer
 from discreet.models.signatures import public_key as public_key
