@@ -226,6 +226,7 @@ class _Rows:
 
     def __init__(self, schema: Schema, name: str, size: int = 0) -> None:
         self._schema, self._name = schema, name
+        self._conditions = schema.conditions
         self._size, self._seen = size, 0
         self._roles = list(schema.roles)
         for role, column in schema.roles.items():
@@ -296,7 +297,7 @@ class _Rows:
 
     def _mark_others(self, split: _Split) -> None:
         """Mark the rows that a condition skips, before anything else of them is read."""
-        for column, values in self._schema.conditions.items():
+        for column, values in self._conditions.items():
             slot, chosen = self._slots[condition_key(column)], np.flatnonzero(split.marks == FITS)
             if chosen.size:
                 own = _series(split.data, split.starts[slot], split.ends[slot], chosen)

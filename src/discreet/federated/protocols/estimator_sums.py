@@ -30,7 +30,7 @@ from discreet.federated.protocols.asked import Answerable, Asked, size_of
 from discreet.federated.protocols.protocol import Protocol, Shapes, StepResult, check_sum, promise_of
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models import Estimator, Scorer, statistics_of
-from discreet.privacy import Guarantee, Release, Releases, Session, SharedBudget, shared_release
+from discreet.privacy import Guarantee, Release, Releases, Session, SharedBudget, ShareUnits, shared_release
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics import Part, Statistic
 
@@ -78,6 +78,8 @@ class EstimatorSums(Protocol):
     estimator: Estimator
     facts: PublicFacts
     noise: SharedNoise
+    #: How the parties share noise.
+    units: ShareUnits = field(init=False, repr=False, compare=False)
     #: The exact account of a party.
     budget: SharedBudget = field(init=False, repr=False, compare=False)
     #: The statistics that parties answer in this run.
@@ -99,6 +101,7 @@ class EstimatorSums(Protocol):
             parties=self.noise.parties,
             least=self.noise.least_parties,
         )
+        object.__setattr__(self, "units", self.noise.units)
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "_bare", promise_of(self.epsilon, self.delta, ()))
         object.__setattr__(self, "answerable", _answerable(statistics_of(self.estimator)))
@@ -134,7 +137,7 @@ class EstimatorSums(Protocol):
                 self._latest.append(self._latest.pop(place))
                 return known
         asked = self.answerable.read(question, n_items)
-        share = self.noise.units.deviation(self.budget.deviation(asked.part.bound, asked.sigma))
+        share = self.units.deviation(self.budget.deviation(asked.part.bound, asked.sigma))
         found = _Reading(question, n_items, asked, share)
         self._latest[:] = [*self._latest[-1:], found]
         return found
@@ -142,7 +145,7 @@ class EstimatorSums(Protocol):
     def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
         found = self._reading(question, n_shared)
-        if not self.noise.units.draws(found.share):
+        if not self.units.draws(found.share):
             raise Refused(Refusal.OUT_OF_RANGE)
         return {_SUM: (size_of(found.asked.part),)}
 
@@ -188,7 +191,7 @@ class EstimatorSums(Protocol):
     def answer(self, session: Session, question: Message) -> Message:
         """Return a party's exact sum with its share of the noise."""
         found = self._reading(question, session.n_items)
-        numbers = session.release_share(found.asked.statistic, found.asked.part.name, self.noise.units)
+        numbers = session.release_share(found.asked.statistic, found.asked.part.name, self.units)
         return Message(kind=question.kind, arrays={_SUM: numbers}, fields={f"noise {_SUM}": found.share})
 
     def own_deviations(self, question: Message) -> Mapping[str, float]:
@@ -227,8 +230,7 @@ class SumsRun:
         return [self._certified(asked) for asked in self._answered]
 
     def _certified(self, asked: Asked) -> Release:
-        noise, part = self._protocol.noise, asked.part
-        units = noise.units
+        noise, units, part = self._protocol.noise, self._protocol.units, asked.part
         deviation = self._protocol.budget.deviation(part.bound, asked.sigma)
         return shared_release(
             f"{type(asked.statistic).__name__}.{part.name}",
