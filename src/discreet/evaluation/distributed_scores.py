@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, final
 
 import numpy as np
@@ -89,7 +90,7 @@ class HeldOutScores(Statistic):
     low: Annotated[float, Number(-FARTHEST, FARTHEST)]
     width: Annotated[float, Number(0.0, FARTHEST)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return, for each metric, a sum and a count."""
         longest = math.nextafter(math.sqrt(2), 2)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Unpack, cast, final
 
@@ -146,7 +147,7 @@ class PersonalScores(Statistic):
     metric: Annotated[Metric, Held()]
     difference: Annotated[bool, Held()] = False
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one part: the sums of scores, followed by the sum of halves."""
         count = 1 if self.difference else len(self.models)

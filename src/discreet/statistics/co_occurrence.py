@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, NamedTuple, final
 
 import numpy as np
@@ -64,7 +65,7 @@ class CoOccurrence(Statistic):
     apart: Annotated[float, Number(0.0, 1.0)]
     back: Annotated[int, Whole(0, BACK_PARTS)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the matrix over `top`."""
         return (Part("pairs", (self.top.size, self.top.size), bits=PRODUCT_BITS, nonnegative=True),)
@@ -228,7 +229,7 @@ class OrderEvidence(Statistic):
     pairs: Annotated[Floats, Numbers(("t", "t"), -MOST, MOST)]
     scale: Annotated[Floats, Numbers(("t",), 0.0, 1.0)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the three sums."""
         return (Part("evidence", (3,), bound=EVIDENCE_LENGTH),)

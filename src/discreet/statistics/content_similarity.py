@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, final
 
 import numpy as np
@@ -25,7 +26,7 @@ class ContentSimilarity(Statistic):
 
     vectors: Annotated[Floats, Numbers(("n", "k"), -1.0, 1.0)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the two sums."""
         return (Part("similarity", (2,), bound=MEAN_LENGTH),)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, final
 
 import numpy as np
@@ -49,7 +50,7 @@ class ItemVotes(Statistic):
     n_items: Annotated[int, Length("n")]
     norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum an item."""
         return (Part("votes", (self.n_items,), norm=self.norm, nonnegative=True),)
@@ -71,7 +72,7 @@ class NameVotes(Statistic):
     n_items: Annotated[int, Length("n")]
     most: Annotated[int, Whole(1, MOST_NAMES_OF_ONE)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum for each item."""
         return (Part("votes", (self.n_items,), nonnegative=True, most=self.most),)
@@ -92,7 +93,7 @@ class VotesAmong(Statistic):
     n_items: Annotated[int, Length("n")]
     top: Annotated[npt.NDArray[np.int64], Places(("v",), below="n", rising=True)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum for each item of `top`."""
         return (Part("votes", (self.top.size,), nonnegative=True),)
@@ -122,7 +123,7 @@ class ItemResiduals(Statistic):
     item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
     count_part: Annotated[float, Number(LEAST, MOST)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return two sums an item: of residuals, and of counts times `count_part`."""
         return (Part("residuals", (2, self.effects.size)),)
@@ -163,7 +164,7 @@ class UserMeans(Statistic):
     middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
     half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the two sums."""
         return (Part("mean", (2,), bound=MEAN_LENGTH),)
@@ -181,7 +182,7 @@ class UserMeans(Statistic):
 class UserCount(Statistic):
     """Number of users with at least one rating. Each adds 1."""
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the count."""
         return (Part("people", (1,), nonnegative=True),)
@@ -198,7 +199,7 @@ class RatingShares(Statistic):
     low: Annotated[float, Number(-FARTHEST, FARTHEST)]
     width: Annotated[float, Number(0.0, FARTHEST)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the sum."""
         return (Part("shares", (1,), norm="l1", of="rating", nonnegative=True),)
@@ -222,7 +223,7 @@ class ScaleVotes(Statistic):
 
     scales: Annotated[tuple[tuple[float, float], ...], Ranges(-FARTHEST, FARTHEST)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one count a scale, and one more."""
         return (Part("votes", (len(self.scales) + 1,), bits=0, norm="l1", nonnegative=True),)
@@ -270,7 +271,7 @@ class RecentVotes(Statistic):
     norm: Annotated[Norm, OneOf(("l1", "l2"))]
     recency: Recency
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum an item."""
         return (Part("votes", (self.n_items,), norm=self.norm, nonnegative=True),)
@@ -292,7 +293,7 @@ class RecentResiduals(Statistic):
     plain: ItemResiduals
     recency: Recency
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return two sums an item: of residuals, and of counts times `count_part`."""
         return self.plain.parts

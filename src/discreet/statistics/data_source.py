@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Protocol, final, runtime_checkable
 
@@ -86,7 +87,7 @@ class OfKnownPart(Statistic):
     inner: Annotated[Statistic, Held()]
     hiding: Annotated[Hiding, Held()]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the parts of the inner statistic."""
         return self.inner.parts

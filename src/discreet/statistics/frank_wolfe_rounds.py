@@ -11,6 +11,7 @@ the whole matrix onto a nuclear-norm ball. The map comes from the second moment 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
@@ -101,7 +102,7 @@ class SteppedMoment(Statistic):
 
     so_far: RoundsSoFar
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the upper triangle of a matrix over all items."""
         size = len(self.so_far.directions)
@@ -119,7 +120,7 @@ class SteppedProduct(Statistic):
     so_far: RoundsSoFar
     vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one number for each item."""
         return (Part("product", (self.vector.size,), bits=PRODUCT_BITS),)
@@ -137,7 +138,7 @@ class SteppedStretch(Statistic):
     so_far: RoundsSoFar
     vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one number."""
         return (Part("stretch", (1,), bits=PRODUCT_BITS),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, NamedTuple, final
 
 import numpy as np
@@ -49,7 +50,7 @@ class HistorySummary(Statistic):
     width: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
     levels: Annotated[int, Whole(1, MOST_LEVELS)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum: the bins of lengths, the order, and the levels."""
         return (Part("histories", (self.bins + 1 + self.levels,), nonnegative=True),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
@@ -34,7 +35,7 @@ class ItemContext(Statistic):
     count_part: Annotated[float, Number(LEAST, MOST)]
     near: Annotated[float, Number(0.0, 1.0)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one vector: all items' sums of embeddings, then all their weights."""
         n_items, size = self.vectors.shape

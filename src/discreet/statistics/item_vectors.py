@@ -6,6 +6,7 @@ A user's numbers are computed by these loops alone, in an order that depends on 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
@@ -44,7 +45,7 @@ class ItemVectors(Statistic):
     item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
     count_part: Annotated[float, Number(LEAST, MOST)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the vector of all sums and then all counts, and the moment."""
         n_items, size = self.features.shape

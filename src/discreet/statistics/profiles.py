@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, NamedTuple, final
 
 import numpy as np
@@ -362,7 +363,7 @@ class ProfileVotes(Statistic):
     n_items: Annotated[int, Length("n")]
     norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum an item, and one more."""
         return (Part("votes", (self.n_items + 1,), norm=self.norm, nonnegative=True),)
@@ -388,7 +389,7 @@ class StartMoment(Statistic):
     item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
     norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the upper triangle of the matrix over `items`."""
         shape = (self.items.size, self.items.size)
@@ -425,7 +426,7 @@ class ProfileGram(Statistic):
     profiles: Profiles
     norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the upper triangle of the matrix."""
         size = self.profiles.factors + 1
@@ -462,7 +463,7 @@ class LinearTerms(Statistic):
     profiles: Profiles
     question: ProfileQuestion
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one row of numbers for each item."""
         lens = self.profiles.lens

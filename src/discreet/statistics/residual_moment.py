@@ -8,6 +8,7 @@ entries are added as integers. The matrix x x' without its diagonal has a Froben
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, final
 
 import numpy as np
@@ -40,7 +41,7 @@ class ResidualMoment(Statistic):
     features: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
     ridge: Annotated[Floats, Numbers(("k",), LEAST, MOST)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the upper triangle of the matrix over `top`."""
         size = self.top.size

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
@@ -91,7 +92,7 @@ class ScaledMoment(Statistic):
 
     scaling: Scaling
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the upper triangle of a matrix over all items."""
         size = self.scaling.offsets.size
@@ -113,7 +114,7 @@ class ScaledProduct(Statistic):
     scaling: Scaling
     vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return one number for each item."""
         return (Part("product", (self.vector.size,), bits=PRODUCT_BITS),)
