@@ -28,7 +28,7 @@ DAY = """
 import json, sys
 from numba.core.registry import cpu_target
 from discreet.cli import main
-from discreet.testing.large_data import LargeShape, write_large
+from large_data import LargeShape, write_large
 
 shape = LargeShape(n_users=500, n_items=300, n_ratings=20_000)
 for ending in ("csv", "parquet"):
@@ -82,7 +82,7 @@ def main() -> None:
             "NUMBA_CACHE_DIR": str(cache),
             "NUMBA_CPU_NAME": PROCESSOR,
             "NUMBA_CPU_FEATURES": ",".join(f"+{name}" for name in FEATURES.split()),
-            "PYTHONPATH": str(ROOT / "src"),
+            "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("src", "benchmarks")),
         }
         done = subprocess.run(
             [sys.executable, "-c", DAY, json.dumps(commands())],

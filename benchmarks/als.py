@@ -127,7 +127,7 @@ RATING_SIDES = {"als": fit_bar, "user-factorization": fit_private, "implicit": f
 
 def run_ratings(side: str, ratings: int, toy: bool) -> dict[str, float]:
     """Compile on a small part, then time one fit of generated ratings."""
-    from discreet.testing.large_data import LargeShape, large
+    from large_data import LargeShape, large
 
     data = large(LargeShape.of(ratings))
     fit = RATING_SIDES[side]

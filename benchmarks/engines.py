@@ -37,7 +37,7 @@ SMALL = 100_000
 
 def generate(folder: Path, n_ratings: int) -> None:
     """Write a folder of Parquet files of ratings in the order of time."""
-    from discreet.testing.large_data import LargeShape, write_log
+    from large_data import LargeShape, write_log
 
     write_log(folder, LargeShape.of(n_ratings), seed=1)
 

@@ -64,10 +64,11 @@ def fastest(work, *arguments) -> float:
 
 
 def time_size(n_ratings: int) -> dict[str, float]:
+    from large_data import LargeShape, large
+
     from discreet.core.progress import silent
     from discreet.core.randomness import PrivacyRandom
     from discreet.papers.frank_wolfe.directions import centered
-    from discreet.testing.large_data import LargeShape, large
 
     data, random = large(LargeShape.of(n_ratings)), PrivacyRandom.simulate(0)
     matrix = data.to_scipy()

@@ -39,11 +39,11 @@ def main() -> None:
 def measured(people: int, items: int, each: int, factors: int, repeat: int) -> dict[str, float]:
     """Return nanoseconds a score by what orders the lists, and those of the peer."""
     import numpy as np
+    from large_data import LargeShape, large
 
     from discreet.core.randomness import PrivacyRandom
     from discreet.models.biases import Biases
     from discreet.models.popularity import Popularity
-    from discreet.testing.large_data import LargeShape, large
 
     data = large(LargeShape(n_users=people, n_items=items, n_ratings=people * each))
     random = PrivacyRandom.simulate(0)

@@ -91,7 +91,7 @@ def fit_beside(source: str, path: Path, small: Path, epsilon: float) -> dict[str
 
 def fit_ours(epsilon: float, toy: bool) -> dict[str, float]:
     if not toy:
-        from discreet.testing.large_data import LargeShape, large
+        from large_data import LargeShape, large
 
         warm_up(large(LargeShape(n_users=500, n_items=300, n_ratings=20_000)), epsilon)
     return _timed(estimator(epsilon).fit, harness.ratings("movielens-1m", toy=toy))
@@ -113,7 +113,7 @@ def _timed(fit, *arguments) -> dict[str, float]:
 
 
 def write(path: Path, ratings: int, times: bool) -> None:
-    from discreet.testing.large_data import LargeShape, write_large
+    from large_data import LargeShape, write_large
 
     write_large(path, LargeShape.of(ratings), times=times)
 

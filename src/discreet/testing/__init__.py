@@ -7,7 +7,7 @@ One line runs a suite under pytest, in any package:
     class TestMine(EstimatorContract):
         estimator = Mine
 
-`discreet.testing.large_data` generates data for benchmarks. Suites need pytest; nothing else here does.
+Suites need pytest; nothing else here does.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Generate ratings with known structure: binary ratings, rank one, and films about which users differ.
 
 Everything here is repeated by its seed and contains no user's data. The generator for benchmarks of up to
-hundreds of millions of ratings is in `discreet.testing.large_data`.
+hundreds of millions of ratings is in `benchmarks/large_data.py`.
 """
 
 from __future__ import annotations
