@@ -275,7 +275,7 @@ def test_a_killed_verb_is_repeated_without_a_trace(name, points, prepared, discr
 
 def test_the_twin_a_command_that_is_not_recorded_pays_twice(prepared, discreet, monkeypatch):
     """Proof that the test above can fail: without the record, a fit that was killed is paid again."""
-    monkeypatch.setattr("discreet.privacy.ledger.release.PaidRelease.interrupted", lambda *given: None)
+    monkeypatch.setattr("discreet.privacy.ledger.release.PaidRelease.held", lambda *given: [])
     verb = VERBS["fit"]
     folder = prepared(verb, 0)
     with dying(folder, 0) as disk:
@@ -306,3 +306,52 @@ def test_another_command_does_not_use_the_spending_of_a_killed_one(prepared, dis
     code, _, error = discreet(*(part.replace("1", "2") if part == "1" else part for part in verb.command))
     assert code == 0, error
     assert [one[2:] for one in entries(folder)] == [(1.0, "open"), (2.0, "done")]
+
+
+# Verbs that record a release in the ledger and write what it drew, with the files that they draw.
+RELEASES = {
+    "fit": ("model",),
+    "fit again": ("model",),
+    "refit": ("next",),
+    "federation simulate": ("model",),
+    "private scores": ("book.scores.json",),
+    "private scores with a model": ("book.scores.json", "model"),
+}
+
+
+def mean_copies(folder, names, before):
+    """Move away every output of the killed command, as its owner may; return what they contain."""
+    found = []
+    for name in names:
+        path = folder / name
+        if path.exists() and path.read_bytes() != before.get(name):
+            found.append((name, path.read_bytes()))
+            path.rename(folder / f"moved {name}")
+            if name in before:
+                path.write_bytes(before[name])
+    return found
+
+
+@pytest.mark.parametrize("points", [6, pytest.param(MOST, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", RELEASES)
+def test_one_spending_never_gives_two_outputs(name, points, prepared, discreet):
+    """The owner moves away what a killed command wrote, and repeats the command."""
+    verb, names = VERBS[name], RELEASES[name]
+    folder = prepared(verb, 0)
+    with dying(folder, 0) as disk:
+        discreet(*verb.command)
+    # The last calls put the outputs in their places.
+    for at in range(disk.count, max(disk.count - points, 0), -1):
+        folder = prepared(verb, at)
+        before = {one: (folder / one).read_bytes() for one in names if (folder / one).exists()}
+        paid = len(entries(folder))
+        with dying(folder, at), pytest.raises(Killed):
+            discreet(*verb.command)
+        gc.collect()
+        drawn = mean_copies(folder, names, before)
+        code, _, error = discreet(*verb.command)
+        assert code == 0 or "[budget-exceeded]" in error, error
+        drawn += [(one, (folder / one).read_bytes()) for one in names if (folder / one).exists()]
+        most = max(len({content for called, content in drawn if called == one}) for one in names)
+        assert most <= len(entries(folder)) - paid, f"{name}, killed at call {at} of {disk.count}"
+        shutil.rmtree(folder)

@@ -113,15 +113,21 @@ def test_a_dry_run_counts_a_continued_spending_once(shop, discreet, monkeypatch)
     assert discreet(*FIT[:-1], "other", *PAID, "--dry-run")[0] != 0
 
 
-def test_a_dry_run_sees_a_model_that_only_waits_to_be_recorded(shop, discreet, monkeypatch):
-    def killed(self, state):
+def test_a_dry_run_sees_a_model_that_is_written_already(shop, discreet, monkeypatch):
+    publish = PaidRelease.publish
+
+    def killed(self):
+        publish(self)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(PaidRelease, "_close", killed)
+        patched.setattr(PaidRelease, "publish", killed)
         stopped(discreet, *FIT, *PAID)
     before = (shop / "model").read_bytes()
     assert dry(discreet, *FIT)[0] == 1
-    assert [entry.state for entry in Ledger.open(shop / "book").entries()] == ["open"]
+    # If the model was moved away, the command draws again, and spends again.
+    (shop / "model").rename(shop / "moved")
+    assert dry(discreet, *FIT)[0] is None
+    (shop / "moved").rename(shop / "model")
     assert discreet(*FIT, *PAID)[0] == 0
     assert (shop / "model").read_bytes() == before and spent(shop) == [0.5]

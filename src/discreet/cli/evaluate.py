@@ -346,8 +346,8 @@ def _place(one: lib.Estimator, chosen: Sequence[lib.Estimator]) -> int:
 class _Kept:
     """The file of the model that private scores are about.
 
-    The scores and the model are one draw. The model waits next to its place until the scores are on the disk,
-    because a run that is killed before that draws again.
+    The scores and the model are one draw. The model waits next to its place until the scores are on the disk
+    and the spending is done.
     """
 
     path: Path
@@ -358,17 +358,14 @@ class _Kept:
         lib.refuse_model(self.path, force=self.force, inputs=[*reading.files(data), *paying.files()])
 
     @property
-    def _aside(self) -> Path:
+    def aside(self) -> Path:
+        """Where the model waits."""
         return self.path.with_name(f"{name_aside(self.path)}.model")
 
-    def put_aside(self, model: lib.FittedModel) -> None:
-        """Write the model next to its place."""
-        model.save(self._aside, force=True)
-
-    def publish(self) -> None:
-        """Put the model in its place, unless an earlier run did."""
-        if self._aside.exists():
-            self._aside.replace(self.path)
+    def put(self, model: lib.FittedModel, release: lib.PaidRelease | None) -> list[tuple[Path, Path]]:
+        """Write the model and return what is left to move to its place: without a ledger, nothing."""
+        model.save(self.path if release is None else self.aside, force=self.force or release is not None)
+        return [] if release is None else [(self.aside, self.path)]
 
 
 def measure_privately(
@@ -401,11 +398,7 @@ def measure_privately(
     ):
         if dry_run and (done := already_made(paying.ledger, release, out)) is not None:
             return done
-        if out is not None and release is not None and release.is_published:
-            if keep is not None:
-                keep.publish()
-            release.finish(lib.Ledger.open(paying.ledger or out))
-            remark("discreet: an earlier run of this command drew these scores. No budget was spent again.")
+        if out is not None and not dry_run and paying.continued(release, out) is not None:
             drawn = json.loads(out.read_text("utf-8"))
             return Output(drawn, lambda: emit(drawn))
         if keep is not None:
@@ -424,12 +417,11 @@ def measure_privately(
         if paying.ledger is not None:
             shown = ("discreet", "budget", "show", str(paying.ledger))
             content["next"] = command_line(*shown, options={"--name": source.name})
+        beside = [] if keep is None else keep.put(found.models[0], release)
+        if release is not None:
+            write_whole(release.draft, json.dumps(content).encode())
+            release.publish(*beside)
         if keep is not None:
-            keep.put_aside(found.models[0])
-        if out is not None:
-            write_whole(out, json.dumps(content).encode())
-        if keep is not None:
-            keep.publish()
             content |= {"file": str(keep.path)}
     remark_on_conditions(found.guarantee, schema=reading.schema)
     said = []

@@ -28,6 +28,7 @@ from discreet.cli.options.declared import (
     Reading,
     SchemaFile,
     TextFile,
+    published,
     rule_for_duplicates,
 )
 from discreet.cli.options.parsing import checked_name, listed, parse_columns, parse_scale, read_items
@@ -206,7 +207,7 @@ def simulate(
             refuse_empty_year(whole, settings, begins)
             run = simulated_year(settings, whole, noise, begins)
         book = paying.book(whole.name, release)
-        return play_simulated(run, whole.name, paying, book, out, force=force)
+        return play_simulated(run, whole.name, paying, book, out, release, force=force)
 
 
 def _refuse_contradictions(
@@ -642,6 +643,7 @@ def play_simulated(
     paying: Paying,
     book: lib.Ledger | None,
     out: Path | None,
+    release: lib.PaidRelease | None = None,
     *,
     force: bool,
 ) -> Output:
@@ -651,7 +653,7 @@ def play_simulated(
     with lib.spending_in(book, name, run.promise, what=what, events=run.events):
         outcome = run.play()
     if out is not None:
-        outcome.model.save(out, force=force)
+        published(outcome.model, out, release, force=force)
     # Interactions of the year are counted only now, after the cost is recorded. Whether there are any was
     # checked before (proofs/reading.md).
     kept = (

@@ -25,6 +25,7 @@ from discreet.cli.options.declared import (
     Paying,
     Reading,
     opened,
+    published,
 )
 from discreet.cli.options.parsing import command_line
 from discreet.cli.output.printing import (
@@ -84,7 +85,7 @@ def fit(
     ) as release:
         if dry_run and (made := already_made(paying.ledger, release, written)) is not None:
             return made
-        done = None if written is None else paying.finished(release, written)
+        done = None if written is None or dry_run else paying.finished(release, written)
         if written is not None and done is not None:
             return _report(done.model, written, done.name, None, lib.PrivateFacts(), paying)
         _refuse_options(data, written, reading, paying, titles, force=force, private_catalog=private_catalog)
@@ -111,7 +112,7 @@ def fit(
         else:
             public = lib.moved(public, source.catalog, fitted.catalog)
         fitted = replace(fitted, public=public)
-        fitted.save(written, force=force)
+        published(fitted, written, release, force=force)
     return _report(fitted, written, source.name, how_read, chosen, paying)
 
 
@@ -294,7 +295,7 @@ def refit(
     with paying.releasing(out, model, data, estimator, reading, dry_run=dry_run) as release:
         if dry_run and (made := already_made(paying.ledger, release, out)) is not None:
             return made
-        done = paying.finished(release, out)
+        done = None if dry_run else paying.finished(release, out)
         if done is not None:
             return _refitted(done.model, out, done.name, [], paying)
         lib.refuse_model(out, force=force, inputs=read)
@@ -312,7 +313,7 @@ def refit(
         fitted = estimator.fit(interactions, ledger=book)
         remark_on_conditions(fitted.guarantee, schema=reading.schema)
         fitted = replace(fitted, public=lib.moved(last.public, last.catalog, fitted.catalog))
-        fitted.save(out, force=force)
+        published(fitted, out, release, force=force)
     return _refitted(fitted, out, interactions.name, news, paying)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -208,6 +208,7 @@ def begin(path: str | Path, items: Vocabulary, terms: YearTerms, *, name: str, l
     if budget is not None and budget.renews is not None:
         of_ledger += (PAID_AT_ONCE,)
     promise = promise.assuming(*terms.assumes, *of_ledger)
+    token = secrets.token_hex(16)
     content = {
         "name": name,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -218,7 +219,8 @@ def begin(path: str | Path, items: Vocabulary, terms: YearTerms, *, name: str, l
         "run": terms.run,
         "recorded": ledger is not None,
         "certificate": certificate(promise, [terms.plan.certified()]) if terms.shares == 1 else None,
-        "process": os.getpid(),
+        # By this name a process finds the spending of one that died.
+        "release": token,
     }
     ids = items.ids.tolist()
     # The draft is on the disk before the budget is spent, so that a process that dies can be repeated.
@@ -230,7 +232,15 @@ def begin(path: str | Path, items: Vocabulary, terms: YearTerms, *, name: str, l
             raise FileExists(path=path, replaceable=False)
         if left is None:
             draft.write(content, ids)
-        with left or spending_in(ledger, name, promise, what=terms.what, events=terms.settings.events()):
+        spent = left or spending_in(
+            ledger,
+            name,
+            promise,
+            what=terms.what,
+            events=terms.settings.events(),
+            release=token,
+        )
+        with spent:
             draft.publish()
 
 
@@ -243,16 +253,14 @@ def _interrupted(
         return None
     found, declared = left
     wanted = json.loads(json.dumps(content))
-    own = {"began", "process"}
+    own = {"began", "release"}
     if declared != ids or any(found.get(name) != wanted[name] for name in wanted.keys() - own):
         return None
-    began = datetime.fromisoformat(found["began"])
     for entry in book.entries(content["name"]):
         if (
             entry.state is EntryState.OPEN
             and entry.what == what
-            and entry.process == found.get("process")
-            and entry.time >= began
+            and entry.release == found.get("release")
             and entry.guarantee.to_json() == content["promise"]
         ):
             return Spending(book, entry)

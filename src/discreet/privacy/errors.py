@@ -208,6 +208,12 @@ class BudgetExceeded(BudgetError):
     {arg:epsilon}, or raise the budget with a reason. No budget was spent."""
 
 
+class SpendingEnded(BudgetError):
+    number: int
+    text = """The ledger has already recorded how spending {number} ended: another process ran the same
+    command. So this process published nothing. To spend again, repeat the command."""
+
+
 class Unbudgeted(BudgetError):
     dataset: str
     budgeted: tuple[str, ...]

@@ -420,14 +420,25 @@ class Paying:
 
     def finished(self, release: lib.PaidRelease | None, out: Path) -> Finished | None:
         """Return the model that an earlier run of the same command wrote before it was killed, if any."""
-        if release is None or not release.is_published or self.ledger is None:
+        name = self.continued(release, out)
+        return None if name is None else Finished(lib.load(out), name)
+
+    def continued(self, release: lib.PaidRelease | None, out: Path) -> str | None:
+        """Publish what a killed run of the same command drew, and return the name of its data."""
+        if release is None or not release.has_begun or self.ledger is None:
             return None
-        model, name = lib.load(out), release.finish(lib.Ledger.open(self.ledger))
-        remark(
-            f"discreet: an earlier run of this command wrote {out} and was killed before it ended. "
-            "No budget was spent again."
-        )
-        return Finished(model, name)
+        name = release.finish(lib.Ledger.open(self.ledger))
+        if name is not None:
+            remark(
+                f"discreet: an earlier run of this command drew {out} and was killed before it ended. "
+                "No budget was spent again."
+            )
+        elif release.is_gone:
+            remark(
+                f"discreet: an earlier run of this command wrote {out} and was killed before it ended. The "
+                "file was moved, changed, or deleted since, so this run draws new noise and spends again."
+            )
+        return name
 
     def paid(self, name: str) -> str:
         """Return a sentence about where a release was recorded; empty without a ledger."""
@@ -447,6 +458,17 @@ def _remark_on_new_account(book: lib.Ledger, name: str, ledger: Path) -> None:
             f"{', '.join(map(repr, others))}. Costs about the same users add up in one account: if the data "
             "are about the same users, choose one of these with --name."
         )
+
+
+def published(model: lib.FittedModel, out: Path, release: lib.PaidRelease | None, *, force: bool) -> None:
+    """Write a model to its file. If its cost is recorded, the ledger lets only one process do this."""
+    if release is None:
+        model.save(out, force=force)
+        return
+    # The fit may have taken long.
+    lib.refuse_model(out, force=force)
+    model.save(release.draft, force=True)
+    release.publish()
 
 
 def _remark_on_unfinished(book: lib.Ledger, name: str, release: lib.PaidRelease | None) -> None:
@@ -477,8 +499,8 @@ def _what_was_paid(ledger: Path, release: lib.PaidRelease, made: str) -> str:
     )
     first = "An earlier start of this command" if release.continues else "This command"
     return (
-        f"{first} spent {said} in {ledger}, and {written}. The spending is open: run the same command again "
-        "to continue. It spends nothing more."
+        f"{first} spent {said} in {ledger}, and {written}. To continue, run the same command again. It "
+        "spends nothing more, unless you move or delete what was written."
     )
 
 

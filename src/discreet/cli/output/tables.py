@@ -147,17 +147,17 @@ def price(
 
 def already_made(ledger: Path | None, release: lib.PaidRelease | None, out: Path | None) -> Output | None:
     """Return the output of a dry run if the command would only record that `out` is made; or else None."""
-    if release is None or not release.is_published or ledger is None:
+    if release is None or not release.has_begun or ledger is None:
         return None
     book = lib.Ledger.open(ledger, read_only=True)
-    said = f"An earlier run of this command wrote {out} and was killed before it ended. This command would "
-    for paid in reversed(release.left(book)):
-        content = _priced(paid.what, paid.dataset, paid.guarantee, book.balance(paid.dataset), paid)
-        done = (
-            f"only record that spending {paid.id} of {paid.dataset!r} is done. It would spend nothing more."
-        )
-        return Output(content, said + done)
-    return Output({"continues": None, "file": str(out)}, f"{said}spend nothing.")
+    paid = release.waiting(book)
+    if paid is None:
+        return None
+    return Output(
+        _priced(paid.what, paid.dataset, paid.guarantee, book.balance(paid.dataset), paid),
+        f"An earlier run of this command drew {out} and was killed before it ended. This command would only "
+        f"finish spending {paid.id} of {paid.dataset!r}. It would spend nothing more.",
+    )
 
 
 def _priced(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 from discreet.core import FrameKind, Spent, renamed, require, to_frame
 from discreet.core.checks import DiscreetError
 from discreet.privacy.accounting.events import event_from_json, event_to_json
-from discreet.privacy.errors import NeedsEpsilon, SeveralDefinitions, Unbudgeted
+from discreet.privacy.errors import NeedsEpsilon, SeveralDefinitions, SpendingEnded, Unbudgeted
 from discreet.privacy.guarantee import Assumption, Guarantee
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import Balance, balance, require_covered
@@ -28,6 +28,7 @@ from discreet.privacy.ledger.chain import Anchor, Chain, latest_anchor, record_p
 from discreet.privacy.ledger.records import (
     BUDGETS,
     ENTRIES,
+    RELEASE,
     Amount,
     Budget,
     Entry,
@@ -157,7 +158,13 @@ class Ledger:
         return ledger_chart(self, dataset)
 
     def spend(
-        self, dataset: str, guarantee: Guarantee, *, what: str, events: Iterable[DpEvent] = ()
+        self,
+        dataset: str,
+        guarantee: Guarantee,
+        *,
+        what: str,
+        events: Iterable[DpEvent] = (),
+        release: str = "",
     ) -> Spending:
         """Spend on a release now. Use the result in a `with` statement around making the release.
 
@@ -166,6 +173,7 @@ class Ledger:
 
         A name without a budget isn't limited, unless a different name has a budget. Then it is rejected,
         because the same users could be spent on without limit under a different name of the data.
+        `release` is a random name by which a killed process finds its spending again.
 
         Raises:
             BudgetError: The budget doesn't cover the release, or only other names have a budget. Nothing was
@@ -180,6 +188,7 @@ class Ledger:
             left = self._release.interrupted(self, dataset, guarantee, what)
             if left is not None:
                 return Spending(self, left)
+            release = self._release.token
         with self._store.writing() as connection:
             budget = latest_budget(connection, dataset)
             if budget is not None:
@@ -197,7 +206,8 @@ class Ledger:
                 "events": json.dumps(records),
                 "process": os.getpid(),
             }
-            number = insert(connection, "spendings", sealed(values, guarantee.to_json()))
+            named = {RELEASE: release} if release else {}
+            number = insert(connection, "spendings", sealed(values, guarantee.to_json() | named))
             (row,) = fetched(connection, f"{ENTRIES} WHERE spendings.id = ?", number)
             entry = read_entry(row)
         return Spending(self, entry)
@@ -402,8 +412,14 @@ class Ledger:
             record_place(connection, name, chain)
 
     def close(self, entry: Entry, state: EntryState) -> None:
-        """Record how a release ended."""
+        """Record how a release ended.
+
+        Raises:
+            BudgetError: The ledger has recorded that it ended.
+        """
         with self._store.writing() as connection:
+            if fetched(connection, "SELECT 1 FROM outcomes WHERE id = ?", entry.id):
+                raise SpendingEnded(number=entry.id)
             values = {"id": entry.id, "time": datetime.now(UTC).isoformat(), "state": state.value}
             insert(connection, "outcomes", values)
 
@@ -448,10 +464,11 @@ def spending_in(
     *,
     what: str,
     events: Iterable[DpEvent] = (),
+    release: str = "",
 ) -> contextlib.AbstractContextManager[Entry | None]:
     """Spend on a release as `Ledger.spend` does; without a ledger it isn't recorded."""
     if ledger is not None:
-        return ledger.spend(dataset, guarantee, what=what, events=events)
+        return ledger.spend(dataset, guarantee, what=what, events=events, release=release)
     _check_text("dataset", dataset)
     return contextlib.nullcontext()
 

@@ -24,6 +24,8 @@ from discreet.privacy.guarantee import Assumption, Basis, Fact, Guarantee, Kind,
 from discreet.privacy.ledger.accounts import Account
 
 _SEAL = "row"
+#: The key of a release's random name next to the guarantee of a spending.
+RELEASE = "release"
 # Columns that aren't the row's own statement.
 _BESIDE = ("guarantee", "process")
 
@@ -67,7 +69,10 @@ class Amount(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One spending. `process` is the number of the process that spent."""
+    """One spending. `process` is the number of the process that spent.
+
+    `release` is the random name of the release into a file that it is for, if there is one.
+    """
 
     id: int
     time: datetime
@@ -77,6 +82,7 @@ class Entry:
     state: EntryState
     process: int
     events: tuple[dict[str, Any], ...] = ()
+    release: str = ""
 
 
 class Period(StrEnum):
@@ -216,6 +222,7 @@ def read_entry(row: tuple[Any, ...]) -> Entry:
         state=EntryState(state),
         process=process,
         events=tuple(json.loads(events)),
+        release=str(record.get(RELEASE, "")),
     )
 
 
