@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 import discreet as package
 from command_line import one_sentence, other_remarks, rejected
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.ledger import Ledger, Period
 
 
 def test_a_budget_is_set_kept_and_raised_with_a_reason_only(discreet, ratings, tmp_path):
@@ -164,12 +164,13 @@ def test_releases_of_one_minute_stand_beside_each_other(discreet, tmp_path, snap
     snapshot(text)
 
 
-def test_the_table_says_when_a_budget_starts_anew_and_how_much_is_spent(discreet, ratings, tmp_path):
+def test_the_table_says_what_a_budget_counts_and_how_much_is_spent(discreet, ratings, tmp_path):
     ledger, page = tmp_path / "year.ledger", tmp_path / "year.html"
     assert discreet("budget", ledger, "--name", "shop", "--epsilon", "5", "--renews", "yearly")[0] == 0
     fit = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--out", tmp_path / "m.discreet")
     assert discreet(*fit, "--ledger", ledger, "--name", "shop")[0] == 0
     code, shown, _ = discreet("budget", ledger, "--html", page)
-    anew = f"{datetime.now(UTC).year + 1}-01-01"
-    assert code == 0 and "yearly" in shown and anew in shown and "(20%)" in shown
-    assert anew in page.read_text()
+    (entry,) = Ledger.open(ledger).entries()
+    last = f"{Period.YEARLY.end(entry.time) - timedelta(days=1):%Y-%m-%d}"
+    assert code == 0 and "12 months" in shown and last in shown and "(20%)" in shown
+    assert last in page.read_text()

@@ -95,7 +95,7 @@ LATER = {
     "How much noise is on each number?": ["discrete Gaussian noise", "times the largest contribution"],
     "Is there a proof that I can give to an expert?": ["Proved in proofs/biases.md"],
     "What did attacks find, and of which settings?": ["Last audit, of biases", "not refuted"],
-    "Does the budget come back?": ["renews: never"],
+    "Does the budget come back?": ["counts: all releases"],
     "What do I sign if a user asks for erasure?": ["discreet model erase LEDGER"],
     "How do I keep that user out of the next model?": ["discreet fit --without"],
     "Do logs and running times leak?": ["How long a fit takes"],

@@ -22,7 +22,7 @@ from discreet.federated.journal import Journal
 from discreet.follow import Following
 from discreet.models import storage
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.guarantee import Fact, Guarantee, Kind
+from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.synthesis.labels import read_synthetic_label
@@ -162,7 +162,10 @@ def test_a_ledger_with_sentences_opens(tmp_path):
     with Ledger.open(path) as ledger:
         (entry,) = ledger.entries("shop")
         assert conditions(entry.guarantee) == [Fact.CATALOG]
-        assert set(ledger.assumptions("shop")) <= set(entry.guarantee.assumes)
+        (renewal,) = ledger.assumptions("shop")
+        # A budget of a calendar's year now limits any twelve months, and old labels state what was true.
+        assert renewal == Assumption.of(Kind.LEDGER, Fact.RENEWAL, period="12 months")
+        assert Assumption.of(Kind.LEDGER, Fact.RENEWAL, period="yearly") in entry.guarantee.assumes
 
 
 def test_continual_releases_with_sentences_go_on(tmp_path):

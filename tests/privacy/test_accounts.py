@@ -1,11 +1,13 @@
 """Accounts that add weights: valid for adaptive choices, equal to a recount, exact at the edge."""
 
+import contextlib
 import dataclasses
 import math
 import os
 import signal
 import subprocess
 import sys
+from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -200,8 +202,9 @@ def test_an_account_stays_what_it_was():
         plain.set_budget("shop", YEAR, account=Account.GAUSSIAN, reason="more")
 
 
-def test_a_period_begins_with_nothing_spent_even_if_the_clock_is_set_back(monkeypatch):
-    clock = {"now": datetime(2026, 12, 30, tzinfo=UTC)}
+def clocked(monkeypatch, now):
+    """Return the clock of the ledger, which a test may set."""
+    clock = {"now": now}
 
     class Clock(datetime):
         @classmethod
@@ -209,19 +212,27 @@ def test_a_period_begins_with_nothing_spent_even_if_the_clock_is_set_back(monkey
             return clock["now"]
 
     monkeypatch.setattr("discreet.privacy.ledger.ledger.datetime", Clock)
+    return clock
+
+
+def test_a_period_begins_with_nothing_spent_even_if_the_clock_is_set_back(monkeypatch):
+    clock = clocked(monkeypatch, datetime(2026, 12, 30, tzinfo=UTC))
     ledger = book(renews=Period.YEARLY)
     pay(ledger, 4.9)
     with pytest.raises(BudgetError):
         pay(ledger, 4.9)
     clock["now"] = datetime(2027, 1, 2, tzinfo=UTC)
+    with pytest.raises(BudgetError):
+        pay(ledger, 4.9)
+    clock["now"] = datetime(2027, 12, 30, tzinfo=UTC)
     pay(ledger, 4.9)
-    clock["now"] = datetime(2026, 12, 31, tzinfo=UTC)
+    clock["now"] = datetime(2027, 12, 29, tzinfo=UTC)
     with pytest.raises(BudgetError):
         pay(ledger, 4.9)
-    clock["now"] = datetime(2027, 6, 1, tzinfo=UTC)
+    clock["now"] = datetime(2028, 6, 1, tzinfo=UTC)
     with pytest.raises(BudgetError):
         pay(ledger, 4.9)
-    assert ledger.assumptions("shop") == (Assumption.of(Kind.LEDGER, Fact.RENEWAL, period="yearly"),)
+    assert ledger.assumptions("shop") == (Assumption.of(Kind.LEDGER, Fact.RENEWAL, period="12 months"),)
 
 
 def test_starting_anew_needs_a_reason_and_says_so_on_labels():
@@ -315,20 +326,43 @@ def test_a_label_says_what_its_budget_takes_for_granted():
     assert ledger.balance(data.name).spent.epsilon == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.parametrize("period", list(Period))
+def test_no_period_of_any_dates_costs_more_than_the_budget(period, monkeypatch):
+    """An attacker sees the releases of both sides of New Year's Eve, or of any other date."""
+    clock = clocked(monkeypatch, datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
+    ledger = Ledger.in_memory()
+    ledger.set_budget("shop", promise(1.0), renews=period)
+    days, months = [], {Period.YEARLY: 12, Period.QUARTERLY: 3, Period.MONTHLY: 1}[period]
+    for step in range(800):
+        clock["now"] += timedelta(days=1 if step % 3 else 0, hours=5)
+        with contextlib.suppress(BudgetError):
+            pay(ledger, 0.45, 1e-8)
+            days.append(clock["now"].date())
+    assert len(days) > 800 / 31 / months
+    assert all(third >= later(first, months) for first, third in zip(days, days[2:], strict=False))
+
+
+def later(day, months):
+    """Return the same day so many months later, or the last day of a shorter month."""
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    return day.replace(year=year, month=month + 1, day=min(day.day, monthrange(year, month + 1)[1]))
+
+
 @pytest.mark.parametrize(
-    ("period", "now", "begins"),
+    ("period", "spent", "ends"),
     [
-        (Period.YEARLY, (2026, 11, 17), (2027, 1, 1)),
-        (Period.QUARTERLY, (2026, 11, 17), (2027, 1, 1)),
-        (Period.QUARTERLY, (2026, 1, 1), (2026, 4, 1)),
-        (Period.MONTHLY, (2026, 12, 31), (2027, 1, 1)),
-        (Period.MONTHLY, (2026, 1, 31), (2026, 2, 1)),
+        (Period.YEARLY, (2026, 11, 17, 23), (2027, 11, 17)),
+        (Period.YEARLY, (2024, 2, 29), (2025, 3, 1)),
+        (Period.QUARTERLY, (2026, 11, 30), (2027, 3, 1)),
+        (Period.MONTHLY, (2026, 12, 31), (2027, 1, 31)),
+        (Period.MONTHLY, (2027, 1, 31), (2027, 3, 1)),
+        (Period.MONTHLY, (2026, 1, 28), (2026, 2, 28)),
     ],
 )
-def test_the_next_period_begins_where_the_present_one_ends(period, now, begins):
-    following = period.next_start(datetime(*now, tzinfo=UTC))
-    assert following == datetime(*begins, tzinfo=UTC) == period.start(following)
-    assert period.start(following - timedelta(seconds=1)) == period.start(datetime(*now, tzinfo=UTC))
+def test_a_spending_counts_up_to_the_day_before_the_same_day_of_a_later_month(period, spent, ends):
+    spent, ends = datetime(*spent, tzinfo=UTC), datetime(*ends, tzinfo=UTC)
+    assert period.end(spent) == ends
+    assert period.start(ends) > spent >= period.start(ends - timedelta(seconds=1))
 
 
 @pytest.mark.parametrize(("rho", "delta"), [(0.01, 1e-6), (0.5, 1e-9), (20.0, 1e-3)])

@@ -43,7 +43,7 @@ class WantedBudget:
             current budget's definition, or else a user's whole history with a trusted data owner.
         reason: Reason for raising the budget, which the ledger stores.
         account: How costs add up: adding (default), gaussian, or concentrated. The first budget sets it.
-        renews: Reset the spending every period: yearly, quarterly, or monthly.
+        renews: Count only the last 12 months (yearly), 3 months (quarterly), or month (monthly).
         renewed: Reset the spending now, under this assumption. Every later label states it.
     """
 

@@ -50,7 +50,7 @@ class LedgerRecord:
     budget: str
     reason: str
     left: str
-    renews: str
+    counts: str
 
     @classmethod
     def find(cls, ledger: Ledger, label: Mapping[str, Any], dataset: str | None) -> Self:
@@ -91,14 +91,16 @@ class LedgerRecord:
             budget="none set" if budget is None else _level(budget.guarantee.epsilon, budget.guarantee.delta),
             reason="" if budget is None else budget.reason,
             left="not limited" if balance is None else _level(*balance.left, number_below),
-            renews="never" if budget is None or budget.renews is None else budget.renews.value,
+            counts="all releases"
+            if budget is None or budget.renews is None
+            else f"any {budget.renews.window}",
         )
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the record as lines of a label."""
         return [
             ("Release", f"{self.number} of {self.of} on {self.dataset!r}, recorded on {self.date}"),
-            ("Budget", f"{self.budget}; renews: {self.renews}; account: {self.account}"),
+            ("Budget", f"{self.budget}; counts: {self.counts}; account: {self.account}"),
             ("Spent", self.spent),
             ("Left", self.left),
         ]
@@ -109,7 +111,7 @@ class LedgerRecord:
             f"Release {self.number} of {self.of} on dataset {self.dataset!r}, recorded on {self.date}. All "
             f"releases of this dataset spent {self.spent}. Budget: {self.budget}. Its stated reason: "
             f"{visible(self.reason) or 'none'}. Left: {self.left}. The "
-            f"account adds up releases by the rule {self.account!r} and renews: {self.renews}."
+            f"account adds up releases by the rule {self.account!r} and counts: {self.counts}."
         )
 
 

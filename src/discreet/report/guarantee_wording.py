@@ -228,6 +228,10 @@ def _epsilon(epsilon: float | None) -> str:
     return f"epsilon={number_above(math.inf if epsilon is None else epsilon)}"
 
 
+# Budgets of 0.2 began anew with the calendar's years, quarters, or months.
+_OF_THE_CALENDAR = ("yearly", "quarterly", "monthly")
+
+
 def _prior(epsilon: float | None, delta: float | None, simulated: bool | None) -> str:
     start = "this fit starts from an earlier release"
     if epsilon is None or delta is None:
@@ -292,10 +296,14 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ),
     ("declared", "scored model"): "the scored model ({model}) was fitted on public data",
     ("synthetic", "data"): "the data are {origin}. This guarantee is about the synthetic users only",
-    ("ledger", "renewal"): "the budget is {period}, and releases of earlier periods aren't counted",
+    ("ledger", "renewal"): lambda period: (
+        f"the budget is {period}, and releases of earlier periods aren't counted"
+        if period in _OF_THE_CALENDAR
+        else f"the budget limits the releases of any {period}, and earlier releases aren't counted"
+    ),
     ("ledger", "new start"): "the budget was started anew: {reason}",
     ("ledger", "period of a year"): (
-        "all continual releases are counted in the period of the budget in which they were recorded"
+        "all continual releases are counted on the date on which their cost was recorded"
     ),
     ("declared", "release times"): "the times of releases and item declarations are public",
     ("use", "one id"): "a user has one ID in all continual releases",

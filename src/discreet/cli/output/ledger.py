@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -54,7 +54,7 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
                     totals.get(definition),
                     balance if budget and definition == budget.guarantee.definition else None,
                 ),
-                _allowed(budget),
+                _allowed(ledger, budget),
                 "not limited" if balance is None else _words(*balance.left),
             )
     budgets = [budget for budget in map(ledger.budget, names) if budget is not None]
@@ -82,17 +82,25 @@ def _spent(total: lib.Amount | None, balance: lib.Balance | None) -> str:
     return _words(*total) + ("" if balance is None else f"\n({100 * balance.share:.3g}%)")
 
 
-def _anew(renews: lib.Period) -> str:
-    return f"{renews.next_start(datetime.now(UTC)):%Y-%m-%d}"
+def _window(ledger: Ledger, budget: lib.Budget) -> str:
+    """Return which spending a budget counts, and when less will count."""
+    if budget.renews is None:
+        return ""
+    now = datetime.now(UTC)
+    entries = ledger.entries(budget.dataset)
+    ends = [budget.renews.end(one.time) for one in entries if one.id > budget.after]
+    less = min((end for end in ends if end > now), default=None)
+    until = "" if less is None else f", the oldest cost until {less - timedelta(days=1):%Y-%m-%d}"
+    return f"counts any {budget.renews.window}{until}"
 
 
-def _allowed(budget: lib.Budget | None) -> Text:
-    """Return a budget, and when it renews or why it was reset."""
+def _allowed(ledger: Ledger, budget: lib.Budget | None) -> Text:
+    """Return a budget, what it counts, and why it was reset."""
     if budget is None:
         return Text("none set")
     lines = [_words(budget.guarantee.epsilon, budget.guarantee.delta)]
-    if budget.renews is not None:
-        lines.append(f"{budget.renews.value}, anew on {_anew(budget.renews)}")
+    if counted := _window(ledger, budget):
+        lines.append(counted)
     if budget.renewed:
         lines.append(f"started anew: {budget.renewed}")
     return Text("\n".join(lines))
@@ -150,7 +158,7 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
             f"{spent}: epsilon {balance.spent.epsilon:.4g} of {budget.guarantee.epsilon:g} at delta "
             f"{budget.guarantee.delta:g}, by the {budget.account.value} account. Left for one more release: "
             f"epsilon {balance.left.epsilon:.4g}."
-            + ("" if budget.renews is None else f" It renews on {_anew(budget.renews)}."),
+            + (f" The budget {counted}." if (counted := _window(ledger, budget)) else ""),
         )
         for assumed in budget.assumptions():
             yield element("p", f"Assumed: {assumed.text}.", "quiet")

@@ -234,7 +234,8 @@ class Ledger:
 
         Parameters:
             account: How releases compose. Default: the first budget's account, or else adding epsilons.
-            renews: Begin every calendar period with nothing spent. Default: as in the previous budget.
+            renews: Count only the spending of the last 12 months, 3 months, or month. Default: as in the
+                previous budget.
             renewed: Begin with nothing spent now, under this assumption ("a different set of users"). Every
                 later label states it.
 

@@ -12,9 +12,10 @@ import hashlib
 import json
 import math
 import sqlite3
+from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, cast, final
 
@@ -86,22 +87,32 @@ class Entry:
 
 
 class Period(StrEnum):
-    """When a budget renews by itself: at the beginning of a calendar year, quarter, or month, UTC."""
+    """How long a budget counts spending: any 12 months, 3 months, or month, by dates in UTC."""
 
     YEARLY = "yearly"
     QUARTERLY = "quarterly"
     MONTHLY = "monthly"
 
-    def start(self, now: datetime) -> datetime:
-        """Return when the period of `now` began."""
-        month = {Period.YEARLY: 1, Period.QUARTERLY: now.month - (now.month - 1) % 3}.get(self, now.month)
-        return datetime(now.year, month, 1, tzinfo=UTC)
+    @property
+    def window(self) -> str:
+        """The length in words."""
+        return {Period.YEARLY: "12 months", Period.QUARTERLY: "3 months"}.get(self, "month")
 
-    def next_start(self, now: datetime) -> datetime:
-        """Return when the next period begins."""
-        begun = self.start(now)
-        month = begun.month + {Period.YEARLY: 12, Period.QUARTERLY: 3, Period.MONTHLY: 1}[self]
-        return begun.replace(year=begun.year + (month - 1) // 12, month=(month - 1) % 12 + 1)
+    def start(self, now: datetime) -> datetime:
+        """Return the beginning of the period that ends today: spending from then on counts.
+
+        A spending of May 17 counts in a year up to May 16 of the next, and no longer on May 17.
+        """
+        months = {Period.YEARLY: 12, Period.QUARTERLY: 3}.get(self, 1)
+        year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+        # The last of two months may have different numbers.
+        day = min(now.day, monthrange(year, month + 1)[1])
+        return datetime(year, month + 1, day, tzinfo=UTC) + timedelta(days=1)
+
+    def end(self, spent: datetime) -> datetime:
+        """Return the date from which a spending doesn't count anymore."""
+        day = datetime(spent.year, spent.month, spent.day, tzinfo=UTC)
+        return next(end for days in range(367) if self.start(end := day + timedelta(days=days)) > spent)
 
 
 @final
@@ -109,7 +120,7 @@ class Period(StrEnum):
 class Budget:
     """One decision about how much may be spent. The latest decision counts.
 
-    `renews` lets a new period begin with nothing spent. `renewed` is the assumption ("a different set of
+    `renews` counts only the spending of the last period. `renewed` is the assumption ("a different set of
     users") under which spending up to number `after` stopped counting. It is empty if that never happened.
     """
 
@@ -135,7 +146,7 @@ class Budget:
         """Return the assumptions of a budget that was renewed. Every later label states them."""
         found = []
         if self.renews is not None:
-            found.append(Assumption.of(Kind.LEDGER, Fact.RENEWAL, period=self.renews.value))
+            found.append(Assumption.of(Kind.LEDGER, Fact.RENEWAL, period=self.renews.window))
         if self.renewed:
             found.append(Assumption.of(Kind.LEDGER, Fact.NEW_START, reason=self.renewed))
         return tuple(found)
@@ -255,9 +266,9 @@ def budgeted_names(connection: sqlite3.Connection) -> list[str]:
 
 
 def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetime) -> list[Entry]:
-    """Return the spending that counts against a budget: its privacy definition, since it was last renewed.
+    """Return the spending that counts against a budget: its privacy definition, in the period up to now.
 
-    After the first spending of the current period, all later spending counts, even if the clock was set back.
+    After the first spending of the period, all later spending counts, even if the clock was set back.
     """
     where = "WHERE dataset = ? AND spendings.id > ? ORDER BY spendings.id"
     rows = fetched(connection, f"{ENTRIES} {where}", budget.dataset, budget.after)
