@@ -8,10 +8,10 @@ import pytest
 
 from command_line import one_sentence, rejected
 from discreet import reproduce
-from discreet.cli.papers import progress, sentence, summary
+from discreet.cli.papers import summary
 from discreet.reproduce import Outcome, copies, papers
 from discreet.reproduce.page import papers_pages, row_verdict
-from discreet.reproduce.running import Run, Tick
+from discreet.reproduce.running import Run
 from discreet.testing import refuses
 
 CLAIMS = """
@@ -194,34 +194,31 @@ def test_no_paper_prints_more_than_40_lines(paper):
     assert max(map(len, lines)) <= 80
 
 
-def test_lines_of_progress_become_seldom(capsys, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    with progress("sums") as (_, tick):
-        for second in range(7200):
-            now[0] = float(second)
-            tick(Tick("draw", second, 7200, None))
-    assert 5 < len(capsys.readouterr().err.splitlines()) < 40
-
-
 def test_earlier_names_of_papers_still_run(discreet):
     assert reproduce.paper_called("implicit") == "dpimf"
     assert reproduce.paper_called("local-mixture") == "mixture"
     one_sentence(*discreet("reproduce", "one-bitt", "--quick"))
 
 
-def test_time_left_comes_from_the_earlier_run(sums):
-    ticks = []
-    reproduce.reproduce("sums", tick=ticks.append)
-    assert [tick.seconds_left for tick in ticks] == [None] * 4
+def test_progress_is_the_share_of_the_time_of_an_earlier_run(sums):
+    shown = []
+
+    def show(*progress):
+        shown.append(progress)
+
+    reproduce.reproduce("sums", progress=show)
+    assert shown == [("sums", 0, 0)] * 4
     reproduce.reproduce("sums", out=sums / "papers")
     path = sums / "papers" / "sums" / "results" / "steps.jsonl"
-    slow = [json.loads(line) | {"seconds": 60.0} for line in path.read_text().splitlines()]
+    seconds = (10.0, 30.0, 50.0, 10.0)
+    slow = [
+        json.loads(line) | {"seconds": each}
+        for line, each in zip(path.read_text().splitlines(), seconds, strict=True)
+    ]
     path.write_text("".join(json.dumps(step) + "\n" for step in slow))
-    ticks.clear()
-    reproduce.reproduce("sums", out=sums / "again", tick=ticks.append)
-    assert [(tick.done, tick.total) for tick in ticks] == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    assert ticks[-1].seconds_left == 0
+    shown.clear()
+    reproduce.reproduce("sums", out=sums / "again", progress=show)
+    assert shown == [("sums", percent, 100) for percent in (10, 40, 90, 100)]
 
 
 def test_the_page_shows_claims_figures_and_readings(sums, snapshot):
@@ -253,20 +250,9 @@ def test_the_command_runs_everything_onto_one_page(sums, discreet):
     assert code == 0 and [row["runs"] for row in json.loads(answer)["sums"]] == [2, 2, 1]
     assert "(papers/sums.md)" in (sums / "out" / "papers.md").read_text()
     assert (sums / "out" / "papers" / "sums.md").exists()
-    code, answer, said = discreet("reproduce", "sums", "--quick")
-    assert code == 0 and "paper: 2 undecided" in answer and "1 step done" in said
+    code, answer, _ = discreet("reproduce", "sums", "--quick")
+    assert code == 0 and "paper: 2 undecided" in answer
     rejected(discreet("reproduce"), "option-missing")
-
-
-def test_a_terminal_shows_a_bar_and_how_long_the_rest_may_take(sums, capsys, monkeypatch, snapshot):
-    reproduce.reproduce("sums", out=sums / "papers")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with progress("sums") as (say, tick):
-        reproduce.reproduce("sums", say=say, tick=tick)
-        say("still here")
-    assert "still here" in capsys.readouterr().err
-    snapshot(sentence(Tick("draw 3", 3, 4, 130.0)))
-    snapshot(sentence(Tick("draw 3", 3, 3, None)))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from discreet.core.exports import later
 # Type checkers and `later` read this one list: all that five packages export, and names of other modules.
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Table
     from rich.text import Text
 
@@ -153,7 +152,6 @@ if TYPE_CHECKING:
     from discreet.reproduce.page import count as count_verdicts
     from discreet.reproduce.page import row_verdict
     from discreet.reproduce.papers import committed, papers_folder
-    from discreet.reproduce.running import Tick
     from discreet.service.collect_app import check_signer, collecting_app
     from discreet.service.pages import integrity_of, web_files
     from discreet.service.recommend_app import answering_app

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
@@ -18,8 +15,7 @@ from discreet.cli import lib
 from discreet.cli.errors import OptionMissing, WrongForm
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import Output, emit, remark, show
-from discreet.cli.output.terminal import plain_console
-from discreet.core import one_of, write_whole
+from discreet.core import one_of, terminal_progress, write_whole
 from discreet.papers import PAPERS
 
 
@@ -92,13 +88,13 @@ def reproduce(
         raise OptionMissing(options=("a paper", "--all"))
     found: dict[str, list[lib.Verdict]] = {}
     for name in lib.paper_names() if every else [lib.paper_called(paper or "")]:
-        with progress(name) as (say, tick):
+        with terminal_progress(None) as report:
             found[name] = lib.reproduce(
                 name,
                 size="quick" if quick else "full",
                 out=out,
-                say=say,
-                tick=tick,
+                say=remark,
+                progress=report,
                 minutes=math.inf if minutes is None else minutes,
                 draws=draws,
                 data=copies(data or ()),
@@ -130,44 +126,6 @@ def copies(named: Sequence[str]) -> dict[str, Path]:
             raise WrongForm(option="--data", form="NAME=PATH", given=text)
         found[name] = Path(path)
     return found
-
-
-@contextmanager
-def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[lib.Tick], None]]]:
-    """Yield functions for remarks and finished steps: a progress bar on a terminal, lines elsewhere."""
-    if not sys.stderr.isatty():
-        yield remark, _Seldom(name).tick
-        return
-
-    columns = (lib.TextColumn("{task.description}"), lib.BarColumn(), lib.TextColumn("{task.fields[said]}"))
-    with lib.Progress(*columns, console=plain_console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None, said="")
-        yield (
-            bar.console.print,
-            lambda tick: bar.update(task, completed=tick.done, total=tick.total, said=sentence(tick)),
-        )
-
-
-def sentence(tick: lib.Tick) -> str:
-    """Return a sentence about the progress of a run and the time left."""
-    if tick.seconds_left is None:
-        return f"{tick.step}; {tick.done} {'step' if tick.done == 1 else 'steps'} done"
-    minutes = max(1, round(tick.seconds_left / 60))
-    return f"{tick.step}; {tick.done} of {tick.total} steps, about {minutes} min left"
-
-
-class _Seldom:
-    """Lines of progress for output without a terminal: the first step, then at growing intervals."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._began, self._next = name, time.monotonic(), 0.0
-
-    def tick(self, tick: lib.Tick) -> None:
-        """Print a line if enough time has passed since the last one."""
-        passed = time.monotonic() - self._began
-        if passed >= self._next:
-            self._next = passed + max(20.0, passed / 4)
-            remark(f"{self._name}: {sentence(tick)}")
 
 
 def summary(name: str, verdicts: Sequence[lib.Verdict], *, quick: bool = False) -> list[str]:

@@ -10,17 +10,18 @@ import importlib
 import json
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from discreet.core import CannotWrite, UnknownChoice
+from discreet.core import CannotWrite, Progress, UnknownChoice, silent
 from discreet.papers import PAPERS
 from discreet.reproduce.claims import Paper, Verdict, judge, read_claims
 from discreet.reproduce.copies import checked_copies, using
 from discreet.reproduce.errors import FullRunKept, NotResults
 from discreet.reproduce.figures import thumbnail
-from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps, silent
+from discreet.reproduce.running import DrawnValues, Run, Size, quiet, read_steps
 
 FOUND = "claims.json"
 # Names under which papers were run before.
@@ -81,8 +82,8 @@ def reproduce(
     *,
     size: Size = "full",
     out: Path | None = None,
-    say: Callable[[str], None] = silent,
-    tick: Callable[[Tick], None] = silent,
+    say: Callable[[str], None] = quiet,
+    progress: Progress = silent,
     minutes: float = math.inf,
     draws: int | None = None,
     data: Mapping[str, Path] | None = None,
@@ -103,7 +104,7 @@ def reproduce(
         size,
         folder,
         say=say,
-        tick=tick,
+        progress=partial(progress, paper),
         earlier={step["step"]: step["seconds"] for step in earlier if step["size"] == size},
         minutes=minutes,
         most=draws,

@@ -70,16 +70,7 @@ class Reached(dict[str, Any]):
         raise NotReached(name)
 
 
-class Tick(NamedTuple):
-    """Progress of a run; `seconds_left` is None without an earlier run to estimate it from."""
-
-    step: str
-    done: int
-    total: int
-    seconds_left: float | None
-
-
-def silent(_: object) -> None:
+def quiet(*_: object) -> None:
     """Show nothing."""
 
 
@@ -105,8 +96,8 @@ class Run:
     size: Size
     folder: Path | None
     _: KW_ONLY
-    say: Callable[[str], None] = silent
-    tick: Callable[[Tick], None] = silent
+    say: Callable[[str], None] = quiet
+    progress: Callable[[int, int], None] = quiet
     earlier: Mapping[str, float] = field(default_factory=dict)
     minutes: float = math.inf
     most: int | None = None
@@ -118,7 +109,7 @@ class Run:
         self._first = ""
         self._ends = time.monotonic() + 60 * self.minutes
         self._kept = KeptSteps(self.folder / "steps.jsonl", self.size) if self.folder else None
-        self._seconds: dict[str, float] = {}
+        self._made: set[str] = set()
 
     def pick(self, *, full: Option, quick: Option, toy: Option) -> Option:
         """Return the option for this run's size."""
@@ -174,24 +165,17 @@ class Run:
             }
             if self._kept:
                 self._kept.add(kept)
-            self._seconds[name] = kept["seconds"]
-            self.tick(self._progress(name))
-        else:
-            self._seconds[name] = 0.0
+        self._made.add(name)
+        # As a percentage of the earlier run's time: steps take from milliseconds to an hour.
+        whole = sum(self.earlier.values())
+        made = sum(seconds for step, seconds in self.earlier.items() if step in self._made)
+        self.progress(round(100 * made / whole) if whole else 0, 100 if whole else 0)
         return kept["found"]
 
     def write(self, name: str, content: Any) -> None:
         """Write numbers to the folder of the figures."""
         if self.folder:
             write_whole(self.folder / name, (json.dumps(content, indent=1) + "\n").encode())
-
-    def _progress(self, name: str) -> Tick:
-        left = {step: seconds for step, seconds in self.earlier.items() if step not in self._seconds}
-        both = [step for step, seconds in self._seconds.items() if seconds and step in self.earlier]
-        before = sum(self.earlier[step] for step in both)
-        pace = sum(self._seconds[step] for step in both) / before if before else 1.0
-        seconds_left = pace * sum(left.values()) if self.earlier else None
-        return Tick(name, len(self._seconds), len(self._seconds) + len(left), seconds_left)
 
 
 @final
