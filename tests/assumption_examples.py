@@ -21,6 +21,7 @@ _DETAILS = {
     "period": "yearly",
     "date": "2026-01-31",
     "rows": "event=buy",
+    "weights": "1 for view, 5 for buy in column event",
     "layout": "UTF-8, comma, header",
     "reason": "new users",
     "parties": 3,

@@ -234,7 +234,8 @@ def _guessed(case: Case, path: Path, options: dict[str, Any]) -> Interactions:
     columns = {role: case.schema.roles.get(role) for role in ("user", "item", "rating", "weight")}
     columns["time"] = f"time:{case.schema.date_order or 'day-first'}"
     rules: dict[str, Any] = {"skip_bad_lines": True, "duplicates": case.schema.duplicates}
-    return read(path, columns=columns, only=case.schema.only, **rules, **options)
+    rules |= {"only": case.schema.only, "weights": case.schema.weights or None}
+    return read(path, columns=columns, **rules, **options)
 
 
 def _in_shards(path: Path, case: Case, catalog: Vocabulary) -> Interactions:
@@ -503,6 +504,8 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     strangers = tuple(_stranger(case, user, chance, is_long=user == long) for user in STRANGERS)
     if form not in _NAMED and chance.random() < 0.3:
         case = replace(case, schema=case.schema.changed(only=_conditions(chance, case)))
+    if weighted and form not in _NAMED and chance.random() < 0.3:
+        case = replace(case, schema=case.schema.changed(weights=_weights(chance, case)))
     if text and form != "guessed" and chance.random() < 0.2:
         case = replace(case, schema=case.schema.changed(skip_rows=len(_TITLE)))
     is_short = count + max(map(len, strangers)) < 40
@@ -526,6 +529,13 @@ def _conditions(chance: random.Random, case: Case) -> tuple[str, ...]:
         values |= frames_of_rows.TYPED_CONDITIONS
     chosen = chance.sample(list(values.items()), chance.randint(1, min(2, len(values))))
     return tuple(f"{name}={value}" for name, own in chosen for value in own)
+
+
+def _weights(chance: random.Random, case: Case) -> tuple[str, ...]:
+    """Return what values of the column of weights weigh; rows with others are skipped."""
+    column, values = case.schema.weight, chance.sample(_WEIGHTS, chance.randint(1, len(_WEIGHTS)))
+    others = (f"{column}={value}:{chance.choice((0.3, 1, 5, 0))}" for value in values[1:])
+    return (f"{column}={values[0]}:2", *others)
 
 
 def _stranger(

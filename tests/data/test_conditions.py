@@ -295,13 +295,3 @@ def kept_by_many(case, folder, present):
 
 def test_a_condition_that_looks_at_other_rows_is_found():
     assert search(2_000, seed=3, reader=kept_by_many, forms=["text"], stop=True).differences
-
-
-def test_unused_weights_are_reported(tmp_path, caplog):
-    (tmp_path / "a.csv").write_text("user,item,times\nann,tea,2\nbob,jam,3\n")
-    for reader, source in ((read, tmp_path / "a.csv"), (from_frame, pl.read_csv(tmp_path / "a.csv"))):
-        caplog.clear()
-        reader(source, columns={"weight": "times"}, duplicates="count", low=1, high=5)
-        assert not caplog.records
-        reader(source, columns={"weight": "times"}, **KEPT)
-        assert [record.levelname for record in caplog.records] == ["WARNING"]

@@ -29,7 +29,12 @@ STRANGERS = {
     "not a number": ["u,x,?"],
     "another length": ["u,x"],
 }
-KINDS = {"ratings": {"rating": "rating"}, "weights": {"weight": "rating"}, "interactions": {}}
+KINDS = {
+    "ratings": {"rating": "rating"},
+    "weights": {"weight": "rating"},
+    "weights of values": {"weights": ("rating=1:5", "rating=3:1", "rating=5:3")},
+    "interactions": {},
+}
 SCALES = {
     "none": {},
     "low": {"low": 1.0},

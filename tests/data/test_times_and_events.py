@@ -178,7 +178,7 @@ def test_the_latest_row_of_a_history_counts():
 
 def test_events_may_have_weights_and_counts_are_clipped():
     weighted = from_frame(EVENTS, columns={"weight": "event"}, duplicates="count", implicit=True)
-    assert weighted.values.tolist() == [4, 5, 2.5] and "scale" in weighted.facts.from_file
+    assert weighted.values.tolist() == [4, 5, 2.5] and "scale" not in weighted.facts.from_file
     clipped = from_frame(EVENTS, columns={"weight": "event"}, duplicates="count", low=0, high=4)
     assert clipped.values.tolist() == [4, 4, 2.5] and "scale" not in clipped.facts.from_file
     with refuses("rating-and-weight"):

@@ -144,7 +144,7 @@ def test_what_has_no_name_on_the_wire_is_a_condition_that_names_the_party(about)
     assert "buy" not in guarantee.label()
 
 
-ABOUT = {"layout": "x", "rows": "a=b", "max_per_user": 3, "n_users": 9}
+ABOUT = {"layout": "x", "rows": "a=b", "weights": "1 for b", "max_per_user": 3, "n_users": 9}
 
 
 @pytest.mark.parametrize(

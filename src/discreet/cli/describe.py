@@ -43,7 +43,7 @@ def describe(
         implicit: Don't read ratings. This is the default if no column has ratings.
         out: Write the schema to this TOML file.
     """
-    choice = parse_columns(columns)
+    choice, implicit = parse_columns(columns), implicit or bool(text.weights)
     with shown_while(reading_label(file)):
         guess, unread, rated = _guessed(file, text, choice, rated=not implicit)
         # Unreadable rows are counted here, so that the data owner can look at them before a fit.
@@ -70,7 +70,8 @@ def describe(
         f"{done} The schema skips rows that can't be read (`bad_rows`). Its list `guessed` names the fields "
         "that `describe` guessed from your data. To declare a field public, remove it from the list."
     )
-    given = {"--columns": columns, "--implicit": not rated} if out is None else {"--schema": out}
+    plain = not (rated or text.weights)
+    given = {"--columns": columns, "--implicit": plain} if out is None else {"--schema": out}
     given |= text.given() if out is None else {}
     return Output(
         {"schema": source.schema.to_json(), "rows": len(source.columns.items), "unread_times": unread},
@@ -98,7 +99,8 @@ def _guessed(file: str, text: TextFile, choice: lib.Choice | None, *, rated: boo
             raise
         return _guessed(file, text, choice, rated=False)
     if not rated:
-        schema = schema.changed(duplicates=rule_for_duplicates(None, None, implicit=True))
+        rule = rule_for_duplicates(None, None, implicit=True, weights=schema.weights)
+        schema = schema.changed(duplicates=rule)
     return _Guess(schema, unread, rated)
 
 

@@ -68,7 +68,7 @@ def evaluate(
     Options:
         out: Where to write a report (HTML) or, with --private, the fitted model. Default: write neither.
     """
-    estimator = learning.estimator(implicit=reading.implicit)
+    estimator = learning.estimator(implicit=reading.implicit, reading=reading)
     if privately.asked(paying):
         given = {"--by": groups.by, "--user-features": groups.user_features}
         if unused := [name for name, value in given.items() if value is not None]:
@@ -267,7 +267,7 @@ def _chosen(
     named = listed(_USUAL_MODELS[lists] if models is None else models)
     chosen = lib.estimators(named, levels, delta, implicit=reading.implicit, purpose=purpose)
     if reading.implicit:
-        refuse_without_ratings(chosen)
+        refuse_without_ratings(chosen, reading)
     return chosen
 
 

@@ -404,7 +404,9 @@ def _fit(
     """Return a part in a run that fits a model to the party's current data."""
     (estimator, protocol), facts = agreed_protocol(agreement), agreement.facts
     implicit = estimator.feedback == "implicit"
-    how["duplicates"] = rule_for_duplicates(how["duplicates"], how["schema"], implicit=implicit)
+    how["duplicates"] = rule_for_duplicates(
+        how["duplicates"], how["schema"], implicit=implicit, weights=how.get("weights")
+    )
     people = lib.open_data(
         data,
         name=name,

@@ -75,7 +75,9 @@ def fit(
             needs. This uses 3% of the budget; user-factorization only.
         use_titles: Also learn from the table of --titles: its words and numbers are public features of items.
     """
-    estimator = _wanted(learning.estimator(implicit=reading.implicit), for_synthesis=for_synthesis)
+    estimator = _wanted(
+        learning.estimator(implicit=reading.implicit, reading=reading), for_synthesis=for_synthesis
+    )
     if use_titles:
         estimator = _with_titles(estimator, titles)
     paying.check()

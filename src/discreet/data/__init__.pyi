@@ -21,6 +21,8 @@ from discreet.data.errors import EmptyData as EmptyData
 from discreet.data.errors import RolesMissing as RolesMissing
 from discreet.data.facts import CHOSEN as CHOSEN
 from discreet.data.facts import CHOSEN_SCALE as CHOSEN_SCALE
+from discreet.data.facts import LEAST_WEIGHT as LEAST_WEIGHT
+from discreet.data.facts import MOST_WEIGHT as MOST_WEIGHT
 from discreet.data.facts import N_ITEMS as N_ITEMS
 from discreet.data.facts import QUERY as QUERY
 from discreet.data.facts import SCALE as SCALE

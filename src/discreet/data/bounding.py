@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet.data.encoding import cells_of_rows, count_not_finite, sort_runs
 from discreet.data.errors import WeightsOverflow
-from discreet.data.facts import Declarations
+from discreet.data.facts import LEAST_WEIGHT, MOST_WEIGHT, Declarations
 from discreet.data.vocabulary import Vocabulary
 
 _BLOCK = 1 << 22
@@ -140,6 +140,8 @@ def _blocks(lengths: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 def clip_counts(counts: npt.NDArray[np.float32], declared: Declarations) -> npt.NDArray[np.float32]:
     """Return counts within a declared scale: how often an item will be chosen isn't known beforehand."""
     facts = declared.get("facts")
+    if facts is not None and facts.weights:
+        return clip_to_scale(counts, LEAST_WEIGHT, MOST_WEIGHT)
     low = declared.get("low") if facts is None else facts.low
     high = declared.get("high") if facts is None else facts.high
     kept = clip_to_scale(counts, -np.inf if low is None else low, np.inf if high is None else high)

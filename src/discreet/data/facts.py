@@ -19,6 +19,8 @@ CHOSEN, CHOSEN_SCALE, PICKED = "chosen", "chosen scale", "picked"
 #: What is assumed of a source that was read: a library changed no value of its frame, every row can be read,
 #: no quote joins rows of several users, and a query decides about each row alone.
 FRAME, READABLE, QUOTES, QUERY = "frame", "readable", "quotes", "query"
+#: Weights of interactions are between these: sums and squares of a user's weights stay far from all limits.
+LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
 # Steps tried, in this order, when the scale is taken from a file.
 _USUAL_STEPS = (1.0, 0.5)
 
@@ -36,6 +38,8 @@ class PublicFacts:
     catalog.
     `layout` describes the guessed part of the source's layout, and is empty if everything is declared.
     `reading` names what else a guarantee assumes about the source, and `rows` the only rows that are read.
+    `weights` states what weighs an interaction, if anything does. No scale bounds weights: models that use
+    them scale a user's whole row.
 
     Example:
         >>> list(PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).statements())[0]
@@ -55,6 +59,7 @@ class PublicFacts:
     layout: str = ""
     reading: tuple[str, ...] = ()
     rows: str = ""
+    weights: str = ""
 
     def __post_init__(self) -> None:
         integer("n_items", self.n_items, least=1, most=2**31 - 1)
@@ -105,6 +110,8 @@ class PublicFacts:
             yield "taken", "layout", {"layout": self.layout}
         if self.rows:
             yield "declared", "rows", {"rows": self.rows}
+        if self.weights:
+            yield "declared", "weights", {"weights": self.weights}
         for name in self.reading:
             # No program decides what a query reads, so its guarantee has a condition.
             yield "taken" if name == QUERY else "declared", name, {}
@@ -117,11 +124,12 @@ class PublicFacts:
     def without_scale(self) -> PublicFacts:
         """Return the facts of the same rows if each shows only that an item was chosen."""
         kept = tuple(name for name in self.from_file if name not in (SCALE, CHOSEN_SCALE))
-        return replace(self, low=1.0, high=1.0, step=None, from_file=kept)
+        return replace(self, low=1.0, high=1.0, step=None, from_file=kept, weights="")
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""
-        read = {"layout": self.layout, "reading": list(self.reading), "rows": self.rows}
+        texts = {"layout": self.layout, "rows": self.rows, "weights": self.weights}
+        read = {"layout": self.layout, "reading": list(self.reading), **texts}
         return {
             "n_items": self.n_items,
             "low": self.low,
@@ -148,6 +156,7 @@ class PublicFacts:
                 layout=str(record.get("layout", "")),
                 reading=tuple(map(str, record.get("reading", ()))),
                 rows=str(record.get("rows", "")),
+                weights=str(record.get("weights", "")),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFacts(reason=str(error)) from error
@@ -280,6 +289,8 @@ def _seen_scale(
 
 def check_scale(values: npt.NDArray[np.float32], facts: PublicFacts) -> None:
     """Reject ratings outside the scale or off its steps; count them, never quote them."""
+    if facts.weights:
+        return
     low, high = np.float32(facts.low), np.float32(facts.high)
     # Written so that NaN, which compares with nothing, is outside.
     if values.size and not (values.min() >= low and values.max() <= high):

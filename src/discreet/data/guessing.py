@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, final
 
-from discreet.core import logger, one_of
+from discreet.core import one_of
 from discreet.core.exports import pl
 from discreet.data import errors
 from discreet.data.reading.blocks import beginning, first_lines, packing, plain_name, shown_packing
@@ -74,6 +74,8 @@ _LAYOUT = ("format", "encoding", *_OF_LINES, "user_type", "item_type")
 
 Only = Mapping[str, str | Sequence[str]] | Sequence[str]
 """Conditions on rows: values by column, or texts such as `event=buy`."""
+Weights = Mapping[str, Mapping[Any, float]] | Sequence[str]
+"""Weights by the values of one column, or texts such as `event=view:1,buy:5`."""
 
 
 class TextOptions(TypedDict, total=False):
@@ -91,6 +93,8 @@ class TextOptions(TypedDict, total=False):
             itself, and log how many.
         layout: A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.
         only: Read only rows with these values, as in `{"event": "buy"}` or `{"event": ["buy", "rent"]}`.
+        weights: What rows with these values of one column weigh, as in `{"event": {"view": 1, "buy": 5}}`.
+            Other rows are skipped.
     """
 
     delimiter: str | None
@@ -102,6 +106,7 @@ class TextOptions(TypedDict, total=False):
     skip_bad_lines: bool
     layout: str | None
     only: Only | None
+    weights: Weights | None
 
 
 @final
@@ -120,11 +125,11 @@ class Wishes:
     @property
     def conditions(self) -> dict[str, tuple[str, ...]]:
         """Return the values of which a row must have one, by column."""
-        return conditions_of(self.declared.get("only", ()))
+        return conditions_of(self.declared.get("only", ()), self.declared.get("weights", ()))
 
     def keeps(self, row: Mapping[str, str]) -> bool:
         """Return whether the conditions keep a row of the sample; columns that it lacks don't matter."""
-        wanted = self.conditions.items() if "only" in self.declared else ()
+        wanted = self.conditions.items() if {"only", "weights"} & set(self.declared) else ()
         return all(row[name].strip() in values for name, values in wanted if name in row)
 
     @classmethod
@@ -142,16 +147,15 @@ class Wishes:
             said["bad_rows"] = "drop"
         if "only" in said:
             said["only"] = _conditions(said["only"])
+        if "weights" in said:
+            said["weights"] = _weights(said["weights"])
+            named = Schema(weights=said["weights"], weight=(choice or {}).get(WEIGHT) or "")
+            choice = {**(choice or {}), WEIGHT: named.weight}
         said |= {name: "" for name in ("quote", "escape") if said.get(name) == "none"}
         if said.get("delimiter") in ("tab", "\\t"):
             said["delimiter"] = "\t"
         if "encoding" in said and not _needs_mark(said["encoding"]):
             said["encoding"] = stateless(said["encoding"])
-        if implicit and (choice or {}).get(WEIGHT) is not None:
-            logger.warning(
-                "Weights aren't used: implicit feedback is only whether a user interacted with an item. To "
-                "use sums of weights as ratings, declare duplicates 'count' and a scale, and not implicit."
-            )
         order = date_order(choice)
         if order is not None:
             said["date_order"] = order
@@ -166,6 +170,23 @@ def _conditions(only: Only) -> tuple[str, ...]:
         return (only,) if isinstance(only, str) else tuple(only)
     values = ((name, [value] if isinstance(value, str) else value) for name, value in only.items())
     return tuple(f"{name}={value}" for name, own in values for value in own)
+
+
+# A comma separates behind a number: values may contain commas.
+_NEXT_WEIGHT = re.compile(r"(?<=[0-9.]),")
+
+
+def _weights(weights: Weights) -> tuple[str, ...]:
+    """Return weights as a schema lists them."""
+    if isinstance(weights, Mapping):
+        return tuple(
+            f"{name}={value}:{one:.9g}" for name, own in weights.items() for value, one in own.items()
+        )
+    found = []
+    for text in (weights,) if isinstance(weights, str) else weights:
+        column, _, values = text.partition("=")
+        found += [f"{column}={value.strip()}" for value in _NEXT_WEIGHT.split(values)]
+    return tuple(found)
 
 
 NOTHING = Wishes(declared={})

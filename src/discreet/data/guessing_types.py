@@ -59,7 +59,7 @@ def schema_of(path: str | Path, wishes: Wishes) -> tuple[Schema, str | None]:
 def _of_layout(layout: str, wishes: Wishes) -> Schema:
     said = wishes.declared
     taken = [role for role, name in (wishes.choice or {}).items() if name is not None]
-    taken += sorted({"delimiter", "comment", "escape", "only"} & set(said))
+    taken += sorted({"delimiter", "comment", "escape", "only", "weights"} & set(said))
     if taken:
         raise DeclaredByLayout(layout=layout, names=tuple(taken))
     without = set(wishes.choice or {}) | ({RATING} if wishes.implicit else set())

@@ -79,7 +79,7 @@ def _read(
     listed = _listed_items(raw, columns, catalog)
     if implicit and listed is not None:
         return UserHistory.of(listed, None, range(len(listed)))
-    is_whole = listed is None and not (schema and schema.only)
+    is_whole = listed is None and not (schema and schema.conditions)
     plain = read_plain_history(path, raw, columns, implicit=implicit) if is_whole else None
     if plain is not None:
         return plain
@@ -118,12 +118,15 @@ def _read_people(
         raise errors.HistoryRatingsNeeded()
     if columns is None and schema is not None and fits(path, schema):
         try:
-            return read(path, schema=schema.with_fields(duplicates="last"), implicit=implicit)
+            rule = "count" if schema.weights else "last"
+            return read(path, schema=schema.with_fields(duplicates=rule), implicit=implicit)
         except DataError:
             # Only a header shows that a file has all columns.
             if schema.header:
                 raise
-    only = () if schema is None else schema.only
+    # Weights list the values of which a row must have one; nothing else of them is needed here.
+    kept = {} if schema is None else schema.conditions
+    only = [f"{name}={value}" for name, values in kept.items() for value in values]
     try:
         return _read_rows(path, columns, only, implicit=implicit, alone=alone)
     except errors.NoColumn as absent:

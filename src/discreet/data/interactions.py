@@ -31,7 +31,15 @@ from discreet.data.encoding import (
     to_values,
 )
 from discreet.data.errors import OtherLengths, UnsoundRows
-from discreet.data.facts import PICKED, Declarations, PublicFacts, check_scale, settle_facts
+from discreet.data.facts import (
+    LEAST_WEIGHT,
+    MOST_WEIGHT,
+    PICKED,
+    Declarations,
+    PublicFacts,
+    check_scale,
+    settle_facts,
+)
 from discreet.data.id_lists import checked_declarations
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Codes, Vocabulary
@@ -256,7 +264,7 @@ class Interactions:
         Which are kept depends on that user's own row only: the latest, or without times by a public hash.
         """
         facts = self.facts.with_cap(max_per_user)
-        values = clip_to_scale(self.values, facts.low, facts.high)
+        values = self.values if facts.weights else clip_to_scale(self.values, facts.low, facts.high)
         clipped = replace(self, values=values, facts=facts)
         if facts.max_per_user is None:
             return clipped
@@ -354,6 +362,18 @@ class Interactions:
         if facts == self.facts:
             return self
         return self.with_values(np.ones(self.n_ratings, dtype=np.float32), facts=facts)
+
+    def weighted(self) -> Interactions:
+        """Return the same interactions with their weights, which need no scale; without weights, with 1 each.
+
+        Weights are moved to between 0.001 and 1000, each by itself.
+        """
+        if self.facts.weights:
+            return self
+        if self.schema is None or not self.schema.weight:
+            return self.without_ratings()
+        facts = replace(self.facts.without_scale(), weights=self.schema.weights_text())
+        return self.with_values(clip_to_scale(self.values, LEAST_WEIGHT, MOST_WEIGHT), facts=facts)
 
     def _pick(
         self, which: npt.NDArray[Any], indptr: npt.NDArray[np.int64], users: Vocabulary | None = None

@@ -14,11 +14,11 @@ import zoneinfo
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self, final, get_args
+from typing import Any, NamedTuple, Self, final, get_args
 
 from discreet.core import BrokenRule, finite, integer, one_of, positive_finite, require, write_whole
 from discreet.data import errors
-from discreet.data.facts import Duplicates
+from discreet.data.facts import LEAST_WEIGHT, MOST_WEIGHT, Duplicates
 
 WITH_COLUMNS = ("text", "json", "parquet", "frame", "cells")
 FORMATS = ("text", "json", "parquet", "frame", "cells", "netflix", "lightgcn", "sasrec", "jester")
@@ -65,6 +65,8 @@ class Schema:
         off_scale: Reject, clip or drop ratings outside a declared scale.
         unknown_items: Reject the file, or drop rows of items that a declared catalog doesn't have.
         only: Conditions such as event=buy: other rows are skipped. Of several for one column, one must hold.
+        weights: What rows with a value of one column weigh, such as event=buy:5. Other rows are skipped, and
+            so are those of weight 0.
         low, high, step: The rating scale.
         catalog: A file with the IDs of all items.
         max_per_user: The cap on the ratings of a user.
@@ -100,6 +102,7 @@ class Schema:
     off_scale: str = "reject"
     unknown_items: str = "reject"
     only: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
     step: float | None = None
@@ -112,6 +115,9 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "keys", tuple(self.keys))
         object.__setattr__(self, "only", tuple(self.only))
+        object.__setattr__(self, "weights", tuple(self.weights))
+        if self.weights and not self.weight:
+            object.__setattr__(self, "weight", WeightRule.of(self.weights[0]).column)
         object.__setattr__(self, "guessed", tuple(dict.fromkeys(self.guessed)))
         rules = self._rules()
         for name, choices in _CHOICES.items():
@@ -143,7 +149,7 @@ class Schema:
         odd = [rule for rule in self.only if not all(map(str.strip, rule.partition("=")))]
         unread = [name for name in self.conditions if is_text and name not in known]
         has_lines = not self.skip_rows or self.format in ("text", "cells")
-        has_cells = not self.only or self.format in WITH_COLUMNS
+        rules = [("only", self.only), ("weights", self.weights)]
         return [
             (delimiter, "delimiter", self.delimiter, "be one letter", "Or ::, as in MovieLens."),
             (len(self.quote.encode()) <= 1, "quote", self.quote, letter, none),
@@ -155,7 +161,40 @@ class Schema:
             (has_lines, "skip_rows", self.skip_rows, "be used with text or spreadsheets", ""),
             (not odd, "only", odd, "be COLUMN=VALUE", "As in event=buy."),
             (not unread, "only", unread, "name columns of the schema", ""),
-            (has_cells, "only", list(self.only), "be used with tables, whose columns have names", ""),
+            *(
+                (
+                    not rule or self.format in WITH_COLUMNS,
+                    name,
+                    list(rule),
+                    "be used with tables, whose columns have names",
+                    "",
+                )
+                for name, rule in rules
+            ),
+            *self._rules_of_weights(),
+        ]
+
+    def _rules_of_weights(self) -> list[tuple[bool, str, object, str, str]]:
+        """Return the same of the weights by value."""
+        rules, example = [WeightRule.of(text) for text in self.weights], "As in event=view:1,cart:3,buy:5."
+        odd = [
+            text for text, rule in zip(self.weights, rules, strict=True) if not (rule.column and rule.value)
+        ]
+        columns = sorted({rule.column for rule in rules} | ({self.weight} if rules else set()))
+        values = [rule.value for rule in rules]
+        far = [
+            rule.number
+            for rule in rules
+            if not (rule.number == 0 or LEAST_WEIGHT <= rule.number <= MOST_WEIGHT)
+        ]
+        within = f"be 0, or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
+        none = bool(rules) and not any(rule.number for rule in rules)
+        return [
+            (not odd, "weights", odd, "be COLUMN=VALUE:NUMBER", example),
+            (len(columns) < 2, "weights", columns, "be about one column", example),
+            (len(set(values)) == len(values), "weights", values, "give each value one number", ""),
+            (not far, "weights", far, within, ""),
+            (not none, "weights", list(self.weights), "have a number above 0", ""),
         ]
 
     def _check_zone(self) -> None:
@@ -172,7 +211,19 @@ class Schema:
     @property
     def conditions(self) -> dict[str, tuple[str, ...]]:
         """Return the values of which a row must have one, by column."""
-        return conditions_of(self.only)
+        return conditions_of(self.only, self.weights)
+
+    @property
+    def weight_of(self) -> dict[str, float]:
+        """Return what a row weighs, by the value that it has in the column of weights."""
+        return {rule.value: rule.number for rule in map(WeightRule.of, self.weights) if rule.number}
+
+    def weights_text(self) -> str:
+        """Return what weighs an interaction; empty if nothing does."""
+        each = ", ".join(f"{number:g} for {value}" for value, number in self.weight_of.items())
+        if each or not self.weight:
+            return each and f"{each} in column {self.weight}"
+        return f"what column {self.weight} states"
 
     @property
     def needed(self) -> dict[str, str]:
@@ -183,7 +234,8 @@ class Schema:
         """Return the schema of what files contain, without the columns that are keys in their paths."""
         absent = {role: "" for role, name in self.roles.items() if name in self.keys}
         rules = tuple(rule for rule in self.only if rule.partition("=")[0].strip() not in self.keys)
-        return self.changed(keys=(), only=rules, **absent)
+        weights = () if self.weight in self.keys else self.weights
+        return self.changed(keys=(), only=rules, weights=weights, **absent)
 
     @property
     def has_positions(self) -> bool:
@@ -327,12 +379,37 @@ _NAMED = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank",
 _ID_WORDS = {"text": "text", "integer": "whole-number"}
 
 
-def conditions_of(only: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the values of which a row must have one, by column, from conditions such as `type=buy`."""
+class WeightRule(NamedTuple):
+    """What a row weighs if a column has a value; a rule that can't be read has no column."""
+
+    column: str
+    value: str
+    number: float
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read a rule such as `event=buy:5`."""
+        column, _, rest = text.partition("=")
+        value, _, number = rest.rpartition(":")
+        try:
+            return cls(column.strip(), value.strip(), float(number))
+        except ValueError:
+            return cls("", "", 0.0)
+
+
+def conditions_of(only: Iterable[str], weights: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+    """Return the values of which a row must have one, by column.
+
+    Conditions such as `type=buy` list them, and so do weights such as `type=buy:5`: a row needs a weight.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for rule in only:
         column, _, value = rule.partition("=")
         found[column.strip()] = (*found.get(column.strip(), ()), value.strip())
+    rules = list(map(WeightRule.of, weights))
+    for name in dict.fromkeys(rule.column for rule in rules):
+        values = (rule.value for rule in rules if rule.column == name and rule.number)
+        found[name] = tuple(value for value in values if value in found.get(name, (value,)))
     return found
 
 

@@ -123,6 +123,8 @@ class Estimator(ABC):
     name: ClassVar[str]
     #: "explicit" uses ratings, "implicit" uses interactions without values, "binary" uses liked or not.
     feedback: str = "explicit"
+    #: Whether the model uses weights of interactions.
+    weighs: ClassVar[bool] = False
     #: Whether the model answers only in the process that fitted it, so that it cannot be saved.
     answers_in_process: ClassVar[bool] = False
     #: Whether a finite epsilon states how much noise a paper prints, which protects no users.
@@ -355,6 +357,14 @@ class Estimator(ABC):
         """
         if self.reads_ratings or not isinstance(data, Interactions):
             return data
+        if self.weighs:
+            return data.weighted()
+        if data.schema is not None and data.schema.weight:
+            logger.warning(
+                "%s ignores weights: each item of a user counts the same. popularity and user-factorization "
+                "use them.",
+                self.name,
+            )
         return data.without_ratings()
 
     @final

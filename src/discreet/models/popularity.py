@@ -51,6 +51,7 @@ class Popularity(FadingEstimator):
     name: ClassVar[str] = "popularity"
     proof: ClassVar[str] = "proofs/popularity.md"
     feedback = "implicit"
+    weighs: ClassVar[bool] = True
     source: ClassVar[str] = "baseline"
 
     epsilon: float

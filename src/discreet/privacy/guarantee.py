@@ -70,6 +70,7 @@ class Fact(StrEnum):
     QUOTES = "quotes"
     QUERY = "query"
     ROWS = "rows"
+    WEIGHTS = "weights"
     TIMES = "times"
     DATE = "date"
     ITEM_FEATURES = "item features"
@@ -121,6 +122,7 @@ _TYPES: Mapping[str, type] = {
     "date": str,
     "layout": str,
     "rows": str,
+    "weights": str,
     "reason": str,
     "parties": int,
     "members": str,
@@ -150,6 +152,7 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.DECLARED, Fact.QUOTES): (),
     (Kind.TAKEN, Fact.QUERY): (),
     (Kind.DECLARED, Fact.ROWS): ("rows",),
+    (Kind.DECLARED, Fact.WEIGHTS): ("weights",),
     (Kind.DECLARED, Fact.TIMES): (),
     (Kind.DECLARED, Fact.DATE): ("date",),
     (Kind.DECLARED, Fact.ITEM_FEATURES): (),

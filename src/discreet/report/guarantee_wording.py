@@ -280,6 +280,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("declared", "quotes"): "every quoted field that spans lines stays within one user's row",
     ("taken", "query"): _QUERY,
     ("declared", "rows"): "only rows with {rows} are used, which is a public choice",
+    ("declared", "weights"): "each row weighs {weights}, which is a public choice",
     ("declared", "times"): "the presence of times in the data is public",
     ("declared", "date"): "the date from which ages count ({date}) is public",
     ("declared", "item features"): "the table of item features is public",

@@ -234,14 +234,14 @@ class Survey:
             steps=tuple(step for step in self.steps if step in other.steps),
         )
 
-    def settle(self, declared: Declarations) -> tuple[PublicFacts, Vocabulary]:
+    def settle(self, declared: Declarations, *, weights: str = "") -> tuple[PublicFacts, Vocabulary]:
         """Return the facts and the catalog: as declared, and the rest as found in the files."""
         if not self.ratings:
             raise errors.NoRatings()
         catalog, from_file = declared.get("catalog"), [] if declared.get("catalog") else [N_ITEMS]
         catalog = Vocabulary(self.items.sort()) if catalog is None else catalog
         low, high, step = declared.get("low"), declared.get("high"), declared.get("step")
-        if not self.has_values and low is None and high is None:
+        if weights or (not self.has_values and low is None and high is None):
             low = high = 1.0
         if low is None or high is None:
             from_file.append(SCALE)
@@ -256,6 +256,7 @@ class Survey:
             max_per_user=declared.get("max_per_user"),
             n_users=declared.get("n_users"),
             from_file=tuple(from_file),
+            weights=weights,
         )
         return facts, catalog
 
@@ -323,7 +324,8 @@ def make_shards(
     with _writing_to(folder), _alone(_begin(folder, pieces, plan)) as work:
         try:
             survey = _survey(work, pieces, reader, progress)
-            sharder = _Sharder.of(folder, pieces, survey, n_shards, declared)
+            weights = pieces[0].schema.weights_text() if _weighs(reader, declared) else ""
+            sharder = _Sharder.of(folder, pieces, survey, n_shards, declared, weights=weights)
             called, duplicates = name or folder.resolve().name, declared.get("duplicates") or "refuse"
             return sharder.manifest(called, pieces, reader, duplicates, progress)
         except (DataError, ParameterError):
@@ -336,8 +338,8 @@ def make_shards(
 def _settled(reader: PieceReader, declared: Declarations) -> tuple[PieceReader, dict[str, Any]]:
     """Return a reader that applies the facts and rules, and these: as declared, or as in its schema."""
     found: dict[str, Any] = {**with_rules_of(reader.schema, declared)}
-    # The scale is settled before shards are sorted, and counts are known only then.
-    if found.get("duplicates") == "count":
+    # The scale is settled before shards are sorted, and counts are known only then. Weights need no scale.
+    if found.get("duplicates") == "count" and not _weighs(reader, found):
         raise errors.CountNotSharded()
     catalog = found.get("catalog")
     if found.get("drop_unknown"):
@@ -347,6 +349,14 @@ def _settled(reader: PieceReader, declared: Declarations) -> tuple[PieceReader, 
     found["drop_unknown"] = catalog is not None and reader.known is catalog
     scale = {name: found[name] for name in ("low", "high", "step") if found.get(name) is not None}
     return replace(reader, scale=scale), found
+
+
+def _weighs(reader: PieceReader, declared: Mapping[str, Any]) -> bool:
+    """Return whether values are weights of interactions, which need no scale."""
+    schema, choice = reader.schema, reader.wishes.choice or {}
+    column = choice.get("weight") if schema is None else schema.weight
+    is_rated = declared.get("low") != declared.get("high")
+    return reader.wishes.implicit and bool(column) and not is_rated
 
 
 @contextmanager
@@ -427,9 +437,11 @@ class _Sharder:
         survey: Survey,
         n_shards: int | None,
         declared: dict[str, Any],
+        *,
+        weights: str = "",
     ) -> Self:
         """Return what distributes pieces, with facts and a catalog as declared or as found in them."""
-        facts, catalog = survey.settle(cast(Declarations, declared))
+        facts, catalog = survey.settle(cast(Declarations, declared), weights=weights)
         queries = {query_behind(piece.address) for piece in pieces if piece.address is not None}
         rules = cast(Declarations, declared)
         facts = as_read(facts, [piece.schema for piece in pieces], rules, queries)

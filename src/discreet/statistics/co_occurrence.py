@@ -26,13 +26,14 @@ class OrderedRows(NamedTuple):
     """Users' interactions in the order of time, and the places of their items in `top`, or -1.
 
     `order` has the positions of each row's interactions in the order of time, and `same` whether each has the
-    time of the previous one.
+    time of the previous one. `own` is what each interaction weighs.
     """
 
     indptr: Array
     order: Array
     same: Array
     positions: Array
+    own: Array
 
 
 class PairWeights(NamedTuple):
@@ -50,11 +51,11 @@ class CoOccurrence(Statistic):
     """Sum of the directed co-occurrences of the items in `top` (ascending) over users.
 
     A pair of a user's interactions, first i and later j, has the weight v = q_i q_j (a + (1 - a) n^s), with q
-    the items' `weight`, a = `apart` and n = `near`, both from 0 to 1. s is the number of distinct times of
-    interactions from one to the other. The entry (i, j) gets v and the entry (j, i) gets v times b = `back`
-    sixteenths. A pair at one time has no direction: both entries get v (1 + b) / 2, and so does every pair
-    without times. A user's matrix has an empty diagonal and is divided by its Frobenius norm, so the norm of
-    a contribution is 1, however few pairs it has.
+    the items' `weight` times that of the interaction, a = `apart` and n = `near`, both from 0 to 1. s is the
+    number of distinct times of interactions from one to the other. The entry (i, j) gets v and the entry (j,
+    i) gets v times b = `back` sixteenths. A pair at one time has no direction: both entries get v (1 + b) /
+    2, and so does every pair without times. A user's matrix has an empty diagonal and is divided by its
+    Frobenius norm, so the norm of a contribution is 1, however few pairs it has.
     """
 
     n_items: Annotated[int, Length("n")]
@@ -92,7 +93,8 @@ class CoOccurrence(Statistic):
     def rows(self, block: Block) -> OrderedRows:
         """Return the rows of a block, with the places of their items in `top`."""
         order, same = block.in_time()
-        return OrderedRows(block.indptr, order, same, places_among(self.top, self.n_items)[block.items])
+        positions = places_among(self.top, self.n_items)[block.items]
+        return OrderedRows(block.indptr, order, same, positions, block.weights)
 
     def weights(self) -> PairWeights:
         """Return what pairs weigh, for compiled loops."""
@@ -129,7 +131,7 @@ def taking_part(
             passed = True
         entry = rows.order[t]
         if positions[entry] >= 0:
-            columns[count], own[count] = positions[entry], weights[positions[entry]]
+            columns[count], own[count] = positions[entry], weights[positions[entry]] * rows.own[entry]
             gaps[count], moved[count] = left, passed
             largest = own[count] if own[count] > largest else largest
             count, left, passed = count + 1, 1.0, False

@@ -44,7 +44,7 @@ else:
 class ItemVotes(Statistic):
     """Sum of users' votes for the n items they interacted with: 1/n each in l1, 1/sqrt(n) in l2.
 
-    l1: n (1/n) = 1. l2: sqrt(n (1/sqrt(n))^2) = 1.
+    l1: n (1/n) = 1. l2: sqrt(n (1/sqrt(n))^2) = 1. Weights w of a user's interactions are divided by |w|.
     """
 
     n_items: Annotated[int, Length("n")]
@@ -57,8 +57,12 @@ class ItemVotes(Statistic):
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         pure = self.norm == "l1"
-        equal = 1.0 / block.counts[block.people] if pure else block.unit_weights(np.ones(block.items.size))
-        block.add_by_item(equal, sums[0])
+        if pure and not block.data.facts.weights:
+            block.add_by_item(1.0 / block.counts[block.people], sums[0])
+            return
+        own = block.weights
+        lengths = ROUNDING / block.per_person(own)[block.people] if pure else block.unit_weights(own**2)
+        block.add_by_item(own * lengths, sums[0])
 
 
 @final
@@ -87,7 +91,8 @@ class NameVotes(Statistic):
 class VotesAmong(Statistic):
     """Sum users' votes for the items in `top` (ascending): 1/sqrt(m) each for a user's m items among them.
 
-    sqrt(m (1/sqrt(m))^2) = 1. A user without such items has no votes.
+    sqrt(m (1/sqrt(m))^2) = 1. Weights of these are divided by their length. A user without such items has no
+    votes.
     """
 
     n_items: Annotated[int, Length("n")]
@@ -101,8 +106,8 @@ class VotesAmong(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         among = np.zeros(self.n_items)
         among[self.top] = 1.0
-        own, every = among[block.items], np.zeros(self.n_items, dtype=np.int64)
-        block.add_by_item(own * block.unit_weights(own), every)
+        own, every = among[block.items] * block.weights, np.zeros(self.n_items, dtype=np.int64)
+        block.add_by_item(own * block.unit_weights(own**2), every)
         sums[0][:] += every[self.top]
 
 
@@ -262,7 +267,7 @@ class Recency(Stated):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecentVotes(Statistic):
-    """Sum of votes g_i / max(|g|, 1) of users for their items. g_i is what is left of each interaction.
+    """Sum of votes g_i / max(|g|, 1) of users for their items. g_i is what is left of a weight.
 
     |g / max(|g|, 1)| <= 1, in l1 and l2 alike. A user without recent interactions has less than one vote.
     """
@@ -277,7 +282,7 @@ class RecentVotes(Statistic):
         return (Part("votes", (self.n_items,), norm=self.norm, nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        left = self.recency.of(block)
+        left = self.recency.of(block) * block.weights
         lengths = block.per_person(left) if self.norm == "l1" else np.sqrt(block.per_person(left**2))
         block.add_by_item(left * (ROUNDING / np.maximum(lengths, 1.0))[block.people], sums[0])
 

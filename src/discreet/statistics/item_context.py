@@ -24,8 +24,9 @@ class ItemContext(Statistic):
     A user's embedding p is the sum of their items' `vectors` over the root of the sum of their `squares`,
     clipped to norm `longest`. p_i is the embedding without item i, at the time of i: an interaction has the
     weight `near`^s, with s the number of distinct times of interactions from it to i; without times, s = 0.
-    With weights q_i = `item_weights` and c = `count_part` a user contributes (w q_i p_i, w q_i c) for each
-    item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its norm is 1.
+    With weights q_i = `item_weights`, times the weight of the user's interaction with i, and c = `count_part`
+    a user contributes (w q_i p_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its
+    norm is 1.
     """
 
     vectors: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
@@ -42,7 +43,7 @@ class ItemContext(Statistic):
         return (Part("places", (n_items * (size + 1),)),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        people = block.rows(np.ones(block.items.size))
+        people, weights = block.rows(np.ones(block.items.size)), block.weights
         require_fit(people, self.vectors.shape[0])
         order, same = block.in_time()
         decay = np.where(same, 1.0, self.near)
@@ -50,7 +51,8 @@ class ItemContext(Statistic):
 
         def part(start: int, stop: int, total: Steps) -> None:
             embeddings, counts = self.split(total)
-            add_contexts(start, stop, people.indptr, people.columns, order, decay, asked, embeddings, counts)
+            rows = (people.indptr, people.columns, weights, order, decay)
+            add_contexts(start, stop, *rows, asked, embeddings, counts)
 
         add_over_rows(part, people.indptr, *sums)
 
@@ -113,7 +115,13 @@ def _add_neighbors(
 
 @inner
 def _add_user(
-    columns: Array, own: Array, left: Array, asked: ContextAsked, sums: Array, counts: Array
+    columns: Array,
+    weights: Array,
+    own: Array,
+    left: Array,
+    asked: ContextAsked,
+    sums: Array,
+    counts: Array,
 ) -> None:
     """Add the contribution of one user, given the embeddings; nothing if its numbers are not finite."""
     item_weights, count_part = asked.item_weights, asked.count_part
@@ -121,7 +129,7 @@ def _add_user(
     for j in range(count):
         # What was left is not needed any more; its place has the factor.
         left[j], product = clip_embedding(own[j], left[j], asked.longest)
-        length += item_weights[columns[j]] ** 2 * (product + count_part**2)
+        length += (item_weights[columns[j]] * weights[j]) ** 2 * (product + count_part**2)
     weight = ROUNDING / np.sqrt(length) * VECTOR_STEPS
     if not (np.isfinite(length) and np.isfinite(weight)):
         return
@@ -129,7 +137,7 @@ def _add_user(
         if j + AHEAD < count:
             fetch_row(sums, columns[j + AHEAD])
         item = columns[j]
-        item_weight = weight * item_weights[item]
+        item_weight = weight * item_weights[item] * weights[j]
         counts[item] += np.int64(item_weight * count_part)
         line, total, factor = own[j], sums[item], item_weight * left[j]
         for a in range(size):
@@ -143,6 +151,7 @@ def add_contexts(
     stop: int,
     indptr: Array,
     columns: Array,
+    weights: Array,
     order: Array,
     decay: Array,
     asked: ContextAsked,
@@ -162,4 +171,4 @@ def add_contexts(
         entries = slice(first, last)
         items = columns[entries]
         _add_neighbors(items, order[entries], decay[entries], first, asked, running, own, left)
-        _add_user(items, own, left, asked, sums, counts)
+        _add_user(items, weights[entries], own, left, asked, sums, counts)

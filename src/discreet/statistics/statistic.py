@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from discreet.core import Floats, Indices, OtherStatistic, Rows, TooManyUsers, column_sums, run
 from discreet.core.exports import Later
-from discreet.data import Interactions
+from discreet.data import LEAST_WEIGHT, MOST_WEIGHT, Interactions
 from discreet.statistics.domain import Stated
 
 if TYPE_CHECKING:
@@ -119,6 +119,19 @@ class Block:
         """Return the ratings in double precision."""
         span = slice(int(self.data.indptr[self.start]), int(self.data.indptr[self.stop]))
         return self.data.values[span].astype(np.float64)
+
+    @property
+    def weights(self) -> Floats:
+        """Return what each interaction weighs: 1 if all of the user's weigh the same.
+
+        The mean square of a user's weights is 1. They depend on the user's own row alone.
+        """
+        if not self.data.facts.weights:
+            return np.ones(self.items.size)
+        own = np.clip(self.values, LEAST_WEIGHT, MOST_WEIGHT)
+        usual = np.sqrt(self.per_person(own**2) / np.maximum(self.counts, 1))
+        relative: Floats = np.minimum(own / usual[self.people], MOST_WEIGHT)
+        return relative
 
     @property
     def people(self) -> Indices:

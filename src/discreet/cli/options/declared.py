@@ -141,6 +141,8 @@ class TextFile:
     The data:
         only: Use only rows in which this column has this value: event=buy. Repeatable: two values of one
             column mean either, two columns mean both.
+        weights: What a row weighs, by its value in a column: event=view:1,cart:3,buy:5. Other rows are
+            skipped. Weights of the same user and item add up.
     """
 
     delimiter: str | None = None
@@ -152,6 +154,7 @@ class TextFile:
     skip_bad_lines: bool = False
     layout: str | None = None
     only: Annotated[list[str] | None, "--only"] = None
+    weights: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, in the order of their declaration."""
@@ -199,9 +202,11 @@ class Reading(TextFile):
     zeros: str = "ratings"
 
     def __post_init__(self) -> None:
-        """Read a schema without ratings as implicit feedback, so that the schema alone is enough."""
-        if self.schema is not None and not self.implicit:
-            schema = lib.Schema.read(self.schema)
+        """Read a schema without ratings, or weights without a scale, as implicit feedback."""
+        schema = None if self.schema is None else lib.Schema.read(self.schema)
+        if (self.weights or (schema and schema.weights)) and self.scale is None:
+            object.__setattr__(self, "implicit", self.implicit or schema is None or schema.low is None)
+        elif schema is not None and not self.implicit:
             valued = {"rating", "weight"} & set(schema.roles) or "count" in (
                 schema.duplicates,
                 self.duplicates,
@@ -261,7 +266,9 @@ class Reading(TextFile):
                 catalog=catalog,
                 schema=schema,
                 # Options that were not given don't change the rules of a schema.
-                duplicates=rule_for_duplicates(self.duplicates, schema, implicit=self.implicit),  # type: ignore[arg-type]
+                duplicates=rule_for_duplicates(  # type: ignore[arg-type]
+                    self.duplicates, schema, implicit=self.implicit, weights=self.weights
+                ),
                 zeros=self.zeros if schema is None or self.zeros != "ratings" else None,  # type: ignore[arg-type]
                 drop_unknown=self.drop_unknown or None,  # type: ignore[arg-type]
                 **self.written(),
@@ -279,8 +286,12 @@ def reading_label(source: str) -> str:
     return "reading the database" if is_database else f"reading {Path(place).name or place}"
 
 
-def rule_for_duplicates(given: str | None, schema: object | None, *, implicit: bool) -> str | None:
+def rule_for_duplicates(
+    given: str | None, schema: object | None, *, implicit: bool, weights: object = None
+) -> str | None:
     """Return the rule for repeated pairs, or None for the schema's own rule."""
+    if given is None and weights:
+        return "count"
     if given is not None or schema is not None:
         return given
     # Users click and buy again, and a model of interactions only uses whether a pair occurs.
@@ -312,7 +323,7 @@ class Learning:
     purpose: Purpose = None
     settings: Annotated[list[str] | None, "--set"] = None
 
-    def estimator(self, *, implicit: bool) -> lib.Estimator:
+    def estimator(self, *, implicit: bool, reading: Reading | None = None) -> lib.Estimator:
         """Return the estimator that these options and `--implicit` describe."""
         parsed = lib.model_settings.feedback_setting(self.model, implicit=implicit)
         parsed |= lib.model_settings.parse_settings(self.model, self.settings or [])
@@ -327,7 +338,7 @@ class Learning:
             parsed["delta"] = self.delta
         estimator = lib.model_settings.estimator(self.model, parsed)
         if implicit:
-            refuse_without_ratings([estimator])
+            refuse_without_ratings([estimator], reading)
         return estimator
 
 
@@ -504,10 +515,15 @@ def _what_was_paid(ledger: Path, release: lib.PaidRelease, made: str) -> str:
     )
 
 
-def refuse_without_ratings(estimators: Sequence[lib.Estimator]) -> None:
+def refuse_without_ratings(estimators: Sequence[lib.Estimator], reading: Reading | None = None) -> None:
     """Raise for models that need ratings, which `--implicit` ignores."""
     for estimator in estimators:
         if estimator.feedback == "explicit":
+            if reading is not None and reading.weights:
+                why = "sums of weights are ratings on a scale"
+                raise OptionNeeds(
+                    options=("--weights",), needs=f"--scale LOW,HIGH for {estimator.name}", why=why
+                )
             raise UnsupportedByModel(
                 model=estimator.name, option="--implicit", why="it learns from rating values"
             )
@@ -742,7 +758,9 @@ def plan_of(reading: Reading) -> tuple[lib.PieceReader, dict[str, Any]]:
         "n_users": reading.people,
         "catalog": catalog,
         "drop_unknown": reading.drop_unknown or None,
-        "duplicates": rule_for_duplicates(reading.duplicates, reading.schema, implicit=reading.implicit),
+        "duplicates": rule_for_duplicates(
+            reading.duplicates, reading.schema, implicit=reading.implicit, weights=reading.weights
+        ),
     }
     return _reader(reading), {name: one for name, one in given.items() if one is not None}
 

@@ -177,7 +177,8 @@ def converted(given: pl.Series, role: str, schema: Schema, marks: Marks) -> tupl
         found, forms = moments_of(given, schema)
     else:
         found = _ids(given, role, schema) if role in (USER, ITEM) else _numbers(given, role, schema)
-    _mark(marks, given, found, *_REASONS[role])
+    by_value = role == WEIGHT and bool(schema.weights)
+    _mark(marks, given, found, *((OTHER, OTHER) if by_value else _REASONS[role]))
     return found, forms
 
 
@@ -220,7 +221,11 @@ def _ids(given: pl.Series, role: str, schema: Schema) -> pl.Series:
 
 
 def _numbers(given: pl.Series, role: str, schema: Schema) -> pl.Series:
-    """Return numbers as the nearest singles; null for what isn't a number."""
+    """Return numbers as the nearest singles, or the weights of values; null for what has none."""
+    if role == WEIGHT and schema.weights:
+        return plain_texts(given, schema.weight).replace_strict(
+            schema.weight_of, default=None, return_dtype=pl.Float32
+        )
     kind = given.dtype
     if kind == pl.String:
         return pl.DataFrame({"text": given}).select(number_of(pl.col("text"), schema.decimal)).to_series()

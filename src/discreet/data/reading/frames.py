@@ -149,10 +149,11 @@ def of_pandas(column: Any, role: str, schema: Schema | None = None) -> pl.Series
     items = column.to_numpy(dtype=object).tolist()
     if role == TIME:
         return times_of_objects(items, schema or Schema())
-    if role in (RATING, WEIGHT):
+    by_value = role == WEIGHT and schema is not None and schema.weights
+    if role in (RATING, WEIGHT) and not by_value:
         return numbers_of_objects(items, schema or Schema())
     if role not in ROLES:
-        # A condition states them as text, and True as true.
+        # A condition, or a rule of weights, states them as text, and True as true.
         return of_objects([str(one).lower() if isinstance(one, bool) else one for one in items], "text")
     declared = "" if schema is None else schema.user_type if role == USER else schema.item_type
     return of_objects(items, declared)

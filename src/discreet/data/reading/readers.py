@@ -23,7 +23,7 @@ from discreet.data.facts import (
     Declarations,
     PublicFacts,
 )
-from discreet.data.guessing import Only, TextOptions, Wishes
+from discreet.data.guessing import Only, TextOptions, Weights, Wishes
 from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.cells import warn_of
@@ -95,7 +95,8 @@ def read(
     form = None if schema is None else overridden(schema, wishes)
     sources = [read_source(path, wishes, form)]
     is_table = sources[0].schema.format not in ("cells", *LAYOUTS)
-    data = build(sources, name=name, declared=cast(Declarations, declared), zeros=zeros)
+    weighted = weighs(sources[0].schema, declared, implicit=implicit)
+    data = build(sources, name=name, declared=cast(Declarations, declared), zeros=zeros, weighted=weighted)
     return replace(data, origin=origin_of(tables_at(path)[0] if is_table else Path(path)))
 
 
@@ -117,6 +118,7 @@ def from_frame(
     zeros: Zeros | None = None,
     schema: Schema | str | Path | None = None,
     only: Only | None = None,
+    weights: Weights | None = None,
     **declared: Unpack[Declarations],
 ) -> Interactions:
     """Read a data frame of polars, pandas, or pyarrow, or an Arrow stream. Columns are found as in `read`.
@@ -131,7 +133,7 @@ def from_frame(
     """
     from discreet.data.guessing_types import frame_schema, unread_of_types
 
-    wishes = Wishes.taken_from({"only": only}, columns, implicit=implicit)
+    wishes = Wishes.taken_from({"only": only, "weights": weights}, columns, implicit=implicit)
     form = None if schema is None else overridden(schema, wishes)
     choice = wishes.choice if form is None else choice_of(form)
     with or_unreadable(frame):
@@ -146,9 +148,9 @@ def from_frame(
             form, blocks = frame_schema(whole, roles, wishes), iter([whole])
         found = read_blocks(blocks, form, name)
     found = replace(found, unread_times=unread_of_types(table.kinds, roles, choice))
-    return build(
-        [TableSource(columns=found, name=name, schema=form)], name=name, declared=declared, zeros=zeros
-    )
+    sources = [TableSource(columns=found, name=name, schema=form)]
+    weighted = weighs(form, declared, implicit=implicit)
+    return build(sources, name=name, declared=declared, zeros=zeros, weighted=weighted)
 
 
 def _joined_blocks(blocks: list[Block]) -> Block:
@@ -185,9 +187,16 @@ def from_scipy(matrix: Any, *, name: str = "data", **declared: Unpack[Declaratio
 
 
 def build(
-    sources: list[TableSource], *, name: str | None, declared: Declarations, zeros: Zeros | None = None
+    sources: list[TableSource],
+    *,
+    name: str | None,
+    declared: Declarations,
+    zeros: Zeros | None = None,
+    weighted: bool = False,
 ) -> Interactions:
     """Put the columns of one or several files together; what the caller declares beats what a layout does.
+
+    If `weighted`, values are weights of interactions and not ratings, so they need no scale.
 
     The list of sources is emptied: their columns are freed as soon as they are numbered.
     """
@@ -225,7 +234,14 @@ def build(
     del whole
     parts.clear()
     sources.clear()
+    facts = declared.get("facts")
+    if weighted and facts is not None:
+        declared = cast(Declarations, {**declared, "facts": replace(facts, weights=schema.weights_text())})
+    if weighted:
+        declared = cast(Declarations, {**declared, "low": None, "high": None, "step": None})
     data = Interactions.from_columns(given, name=name, **declared)
+    if weighted:
+        data = replace(data, schema=schema).weighted()
     again = {"duplicates": declared.get("duplicates", "refuse")}
     return replace(
         data,
@@ -254,13 +270,13 @@ def as_read(
         QUERY: any(queries),
     }
     reading = tuple(name for name, applies in assumed.items() if applies)
-    rows = next((_rows_with(schema) for schema in schemas if schema.only), "")
+    rows = next((_rows_with(schema) for schema in schemas if schema.conditions), "")
     return replace(facts, layout=" | ".join(layouts), reading=reading, rows=rows)
 
 
 def what_is_read(schema: Schema) -> str:
     """Return what a source is read for, for an error about a source without any of it."""
-    return f"readable rows with {_rows_with(schema)}" if schema.only else "ratings"
+    return f"readable rows with {_rows_with(schema)}" if schema.conditions else "ratings"
 
 
 def _rows_with(schema: Schema) -> str:
@@ -289,7 +305,8 @@ def _may_be_off_scale(schema: Schema, declared: Declarations) -> bool:
     low, high, step = _scale_of(declared)
     is_rated = bool(schema.rating or schema.weight)
     if low is None and high is None:
-        return schema.weight != ""
+        # Sums of declared weights are far below what fits into a single.
+        return schema.weight != "" and not schema.weights
     if low is None or high is None or schema.off_scale == "reject":
         return is_rated or (step is not None and declared.get("duplicates") == "count")
     return step is not None and (declared.get("duplicates") == "count" or not _has_all_steps(low, high, step))
@@ -301,6 +318,12 @@ def _has_all_steps(low: float, high: float, step: float) -> bool:
     beyond = max(math.floor(steps + STEP_ERROR) - steps, 0.0)
     rounding = float(np.spacing(np.float32(max(abs(low), abs(high))))) / 2
     return beyond + rounding / step < STEP_ERROR
+
+
+def weighs(schema: Schema, declared: Mapping[str, Any], *, implicit: bool) -> bool:
+    """Return whether values are weights of interactions. On a scale, sums of weights are ratings."""
+    low, high, _ = _scale_of(_over(declared_in(schema), cast(Declarations, declared)))
+    return implicit and schema.weight != "" and (low is None or high is None or low == high)
 
 
 def _scale_of(declared: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:

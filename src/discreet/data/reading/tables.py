@@ -115,12 +115,12 @@ def _folder_name(path: str | Path, files: Sequence[Path]) -> str:
 
 
 def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
-    if chosen := [name for name in schema.conditions if name in schema.keys]:
-        return _if_chosen(file, schema, span, chosen)
+    chosen = [name for name in schema.conditions if name in schema.keys]
     in_path = {role: name for role, name in schema.roles.items() if name in schema.keys}
-    if in_path:
+    if chosen or in_path:
         own = _rows_of(file, schema.in_files(), span)
-        return _with_keys(own, file, schema, in_path)
+        found = _with_keys(own, file, schema, in_path) if in_path else own
+        return _if_chosen(found, file, schema, chosen)
     if schema.format in ("parquet", "frame"):
         columns, declared = read_parquet(file, schema, span), Declarations()
     elif schema.format == "jester":
@@ -130,10 +130,9 @@ def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
     return TableSource(columns=columns, name=name_of(file), schema=schema, declared=declared)
 
 
-def _if_chosen(file: Path, schema: Schema, span: Span | None, names: Sequence[str]) -> TableSource:
+def _if_chosen(found: TableSource, file: Path, schema: Schema, names: Sequence[str]) -> TableSource:
     """Return the rows of a file if its path has the values of the conditions, and none of them otherwise."""
-    known, keys = keys_in(file), tuple(key for key in schema.keys if key in schema.roles.values())
-    found = _rows_of(file, schema.changed(only=schema.in_files().only, keys=keys), span)
+    known = keys_in(file)
     if not all(known.get(name) in schema.conditions[name] for name in names):
         none = pl.repeat(False, len(found.columns.items), eager=True)
         found = replace(found, columns=found.columns.only(none))
@@ -160,7 +159,7 @@ def refuse_other_kinds(source: str | Path, schema: Schema) -> None:
 
     A user's row may begin as such a file does, so this isn't asked of one file or piece among others.
     """
-    if schema.format in ("text", "json") and not schema.only:
+    if schema.format in ("text", "json") and not schema.conditions:
         for file in tables_at(source):
             _refuse_other_kind(file, schema)
 

@@ -309,6 +309,8 @@ class _Rows:
         fields, rest = (data, starts, ends, marks), np.zeros(marks.size, np.uint8)
         if role in self._texts:
             self._texts[role].number(*fields, rest, found)
+        elif role == WEIGHT and self._schema.weights:
+            rest[marks == FITS] = 1
         elif role in (RATING, WEIGHT):
             point = ord("," if self._schema.decimal == "comma" else ".")
             line_splitting.read_singles(*fields, point, found, rest)

@@ -208,6 +208,7 @@ class UserFactorization(SumsEstimator):
     """
 
     name: ClassVar[str] = "user-factorization"
+    weighs: ClassVar[bool] = True
     proof: ClassVar[str] = "proofs/user_factorization.md"
     source: ClassVar[str] = "ours"
     #: The tuned settings; `with_settings` returns a class with different ones.
