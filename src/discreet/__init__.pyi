@@ -18,6 +18,8 @@ from discreet.evaluation.private import fit_and_evaluate as fit_and_evaluate
 from discreet.evaluation.protocol import evaluate as evaluate
 from discreet.evaluation.report import write_report as write_report
 from discreet.evaluation.results import Evaluation as Evaluation
+from discreet.evaluation.trial import Trial as Trial
+from discreet.evaluation.trial import trial as trial
 from discreet.models.baselines.als import Als as Als
 from discreet.models.baselines.als import ImplicitAls as ImplicitAls
 from discreet.models.baselines.item_item import Ease as Ease

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -280,19 +281,23 @@ def test_a_model_without_a_guarantee_has_no_odds(discreet, ratings, tmp_path):
     assert "odds" not in json.loads(discreet("label", bare, "--json")[1])
 
 
-def main_parameters(discreet, tmp_path, *fit):
+def measured(discreet, tmp_path, *fit):
+    """Return the signals of a fit, after the text for users was checked to state them."""
     model, out = tmp_path / "m.discreet", tmp_path / "dossier"
     assert discreet("fit", *fit, "--out", model, "--force")[0] == 0
     assert discreet("dossier", model, "--out", out, "--force")[0] == 0
+    found = Signals.of(package.load(model))
     terms = (out / "dsa-article-27.md").read_text(encoding="utf8")
-    return terms.partition("## Main parameters")[2].partition("##")[0], terms
+    assert any(found.sentences(own) in terms for own in ("what you rated and how", "which items you used"))
+    # A way without profiling is offered where histories are used.
+    assert ("`popularity`" in terms) == found.history
+    return found
 
 
 @pytest.mark.parametrize("fit", [("popularity", "1"), ("user-factorization", "0.01")])
-def test_a_model_of_popularity_alone_names_no_history(discreet, ratings, tmp_path, fit):
-    found, terms = main_parameters(discreet, tmp_path, ratings, "--model", fit[0], "--epsilon", fit[1])
-    assert "one signal" in found and "popular" in found and "doesn't change" in found
-    assert "without profiling: they don't use your history" in terms
+def test_a_model_of_popularity_alone_uses_no_history(discreet, ratings, tmp_path, fit):
+    found = measured(discreet, tmp_path, ratings, "--model", fit[0], "--epsilon", fit[1])
+    assert not found.history and not found.order and found.usual == 1
 
 
 def test_a_model_that_follows_histories_names_what_leads(discreet, tmp_path):
@@ -300,21 +305,17 @@ def test_a_model_that_follows_histories_names_what_leads(discreet, tmp_path):
     path = tmp_path / "clicks.csv"
     rows = [f"u{row},i{item}" for row, item in zip(data.rows(), data.items, strict=True)]
     path.write_text("\n".join(["user,item", *rows]) + "\n")
-    found, terms = main_parameters(discreet, tmp_path, path, "--implicit", "--epsilon", "32")
-    assert "The most important one is your own history" in found and "`popularity`" in terms
+    found = measured(discreet, tmp_path, path, "--implicit", "--epsilon", "32")
+    assert found.history and found.usual < 0.5
 
 
-def test_a_model_with_rows_of_its_users_says_so(discreet, ratings, tmp_path):
-    found, _ = main_parameters(discreet, tmp_path, ratings, "--model", "one-bit-input", "--epsilon", "1")
-    assert "what the release states about you" in found and "two signals" in found
+def test_rows_of_own_users_are_seen(discreet, ratings, tmp_path):
+    found = measured(discreet, tmp_path, ratings, "--model", "one-bit-input", "--epsilon", "1")
+    assert found.rows
+    assert found.sentences("x") != replace(found, rows=False).sentences("x")
 
 
-@pytest.mark.parametrize(
-    ("signals", "first"),
-    [
-        (Signals(base="popularity", history=True, order=False, usual=0.8), "popularity"),
-        (Signals(base="popularity", history=True, order=True, usual=0.2), "your own history: ratings, and"),
-    ],
-)
-def test_the_part_of_usual_items_decides_what_leads(signals, first):
-    assert f"The most important one is {first}" in signals.sentences("ratings")
+def test_the_part_of_usual_items_decides_what_leads():
+    for usual, first in ((0.8, "BASE"), (0.2, "OWN")):
+        said = Signals(base="BASE", history=True, order=True, usual=usual).sentences("OWN")
+        assert min(("BASE", "OWN"), key=said.index) == first

@@ -86,7 +86,7 @@ FOLLOW = (*PLAN, "--follow", "--half-life", "7d")
 @pytest.mark.parametrize("command", [CHOOSE, PLAN, FOLLOW], ids=["choose", "plan", "plan --follow"])
 def test_advice_spends_from_the_account_that_is_there(command, shop, discreet):
     new = discreet(*command)[1]
-    assert "--name mine --ledger mine.ledger" in new
+    assert account(new.split()) == ("mine", "mine.ledger")
     fit = ("fit", "january.csv", "--implicit", "--model", "popularity", "--epsilon", "1", "--out", "m")
     assert discreet(*fit, *NAMED)[0] == 0
     known = discreet(*command)[1]

@@ -3,9 +3,11 @@
 import json
 
 import numpy as np
+import polars
 import pytest
 
-from discreet.core.checks import DataError
+import discreet
+from discreet.core.checks import DataError, FileError
 from discreet.data.interactions import Interactions
 from discreet.evaluation.trial import (
     FEWEST_USERS,
@@ -18,6 +20,7 @@ from discreet.evaluation.trial import (
     summary,
     trial,
 )
+from discreet.testing import refuses
 from toy import grouped
 
 N_USERS = 400
@@ -122,3 +125,32 @@ def test_ratings_that_their_mean_predicts_as_well_get_a_no(found):
     changed = Trial(**{**fields, "levels": (level(1.0, 0.01),), "ratings": errors})
     assert changed.rated == "no" and changed.options == {"--for": "lists"}
     assert changed.to_json()["ratings"]["mean"] == 0.99
+
+
+def test_a_path_and_a_frame_give_the_answer_of_the_command(tmp_path, caplog):
+    data = grouped(150)
+    frame = polars.DataFrame({"user": data.rows(), "item": data.items})
+    frame.write_csv(tmp_path / "clicks.csv")
+    with caplog.at_level("WARNING", "discreet"):
+        of_frame = discreet.trial(frame, epsilon=4.0)
+    assert len(caplog.records) == 1
+    assert discreet.trial(tmp_path / "clicks.csv", epsilon=4.0).to_json() == of_frame.to_json()
+    assert discreet.trial(frame, epsilon=4.0, implicit=True) == of_frame
+    renamed = frame.rename({"user": "who", "item": "sku"})
+    assert discreet.trial(renamed, epsilon=4.0, columns={"user": "who", "item": "sku"}) == of_frame
+    with pytest.raises(DataError):
+        discreet.trial(renamed)
+    with refuses("columns-unused"):
+        discreet.trial(data, low=1.0)
+
+
+def test_a_trial_shows_itself(found, tmp_path):
+    assert isinstance(found, discreet.Trial) and found.answer in found._repr_html_()
+    assert found.__rich__().row_count == 2 * len(found.levels) + len(found.not_private)
+    found.to_page(tmp_path / "trial.html", title="clicks")
+    page = (tmp_path / "trial.html").read_text()
+    plain, with_command = render(found, "clicks"), render(found, "clicks", "COMMAND")
+    assert page == plain and "COMMAND" in with_command
+    found.to_page(tmp_path / "trial.html", force=True)
+    with pytest.raises(FileError):
+        found.to_page(tmp_path / "trial.html")

@@ -186,7 +186,7 @@ def test_vectors_of_which_little_is_known_are_not_named():
 def test_the_chance_of_a_neighbor_is_named_for_the_noise_alone():
     found = SimilarItem("b", 0.5, 0.9999)
     assert found.above_noise == 0.999 and SimilarItem("b", 0.5).above_noise is None
-    with pytest.warns(DeprecationWarning, match="above_noise"):
+    with pytest.warns(DeprecationWarning):
         assert found.confidence == found.above_noise
     listed = Listing([SimilarItem("b", 0.5, 0.9)])
     assert listed.to_frame()["above_noise"].to_list() == [0.9]

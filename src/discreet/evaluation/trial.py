@@ -10,7 +10,8 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, final
+from pathlib import Path
+from typing import Any, Literal, Unpack, final
 
 import numpy as np
 
@@ -21,11 +22,25 @@ from discreet.core import (
     PrivacyRandom,
     Progress,
     experiment_generator,
+    logger,
     positive_finite,
     silent,
     terminal_progress,
 )
-from discreet.data import Interactions, Split, leave_one_out, random_split, time_split
+from discreet.data import (
+    Choice,
+    Declarations,
+    DeclaredFacts,
+    Duplicates,
+    Interactions,
+    RolesMissing,
+    Split,
+    accept,
+    leave_one_out,
+    random_split,
+    refuse_unknown_names,
+    time_split,
+)
 from discreet.evaluation.errors import TooFewUsers
 from discreet.evaluation.list_scores import person_scores, ranks_of
 from discreet.evaluation.metrics import Metric
@@ -45,6 +60,7 @@ from discreet.report import (
     page,
     percent,
     table,
+    write_page,
 )
 
 METRIC = "hr@10"
@@ -121,6 +137,16 @@ class Trial(TableView):
 
     `levels` starts with the asked epsilon; larger ones follow only if the answer there is not yes.
     `not_private` has the hit rates of models without privacy, which bound what any epsilon can reach.
+
+    Example:
+        >>> import discreet, polars
+        >>> pairs = [(user, (3 * user + place) % 20) for user in range(200) for place in range(5)]
+        >>> found = discreet.trial(polars.DataFrame(pairs, schema=["user", "item"], orient="row"))
+        >>> found.needed_epsilon is None or found.needed_epsilon >= found.asked.epsilon
+        True
+
+    Stability
+        Provisional.
     """
 
     users: int
@@ -184,6 +210,10 @@ class Trial(TableView):
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
         return ("model", "epsilon", METRIC), _rows(self), f"Better than private popularity: {self.answer}"
 
+    def to_page(self, path: str | Path, *, title: str = "your data", force: bool = False) -> None:
+        """Write the page that `discreet try --out` writes, without the next command."""
+        write_page(Path(path), render(self, title), kind=KIND, force=force)
+
     def to_json(self) -> dict[str, Any]:
         """Return the trial as one JSON object."""
         name, value = self.best
@@ -205,17 +235,38 @@ class Trial(TableView):
 
 
 def trial(
-    data: Interactions, *, epsilon: float = 1.0, seed: int = 0, progress: Progress | None = None
+    data: Interactions | object,
+    *,
+    epsilon: float = 1.0,
+    seed: int = 0,
+    implicit: bool = False,
+    columns: Choice | None = None,
+    duplicates: Duplicates = "refuse",
+    progress: Progress | None = None,
+    **declared: Unpack[DeclaredFacts],
 ) -> Trial:
     """Return what a private model would be worth on these data, without releasing or spending anything.
 
-    The split is leave-one-out, or the latest tenth if most users have a single interaction. Noise comes from
-    `seed`, so a trial repeats.
+    `data`, `columns`, `duplicates`, and declared facts are as in `fit`. With `implicit`, or if no column has
+    ratings, rows are interactions. The split is leave-one-out, or the latest tenth if most users have a
+    single interaction. Noise comes from `seed`, so a trial repeats. `discreet try` prints the same result.
 
     Raises:
         DataError: Too few users have a held-out interaction.
+
+    Example:
+        >>> import discreet, polars
+        >>> pairs = [(user, (3 * user + place) % 20) for user in range(200) for place in range(5)]
+        >>> clicks = polars.DataFrame(pairs, schema=["user", "item"], orient="row")
+        >>> found = discreet.trial(clicks, epsilon=4.0)
+        >>> found.answer in ("yes", "no", "undecided")
+        True
+        >>> found.asked.epsilon, found.users
+        (4.0, 200)
     """
     positive_finite("epsilon", epsilon)
+    refuse_unknown_names(declared, trial)
+    data = _accepted(data, implicit=implicit, columns=columns, duplicates=duplicates, **declared)
     split, parts = _split(data, seed)
     bench = _Bench(data=data, parts=parts, scored=_scored(parts, seed), seed=seed)
     if bench.scored.size < FEWEST_USERS:
@@ -243,6 +294,19 @@ def trial(
         ratings=ratings,
         guarantee=bench.private(_MODEL, epsilon).promise(data.facts),
     )
+
+
+def _accepted(
+    data: object, *, implicit: bool, columns: Choice | None, **declared: Unpack[Declarations]
+) -> Interactions:
+    """Return the data; if no column has ratings, rows are interactions."""
+    try:
+        return accept(data, implicit=implicit, columns=columns, **declared)
+    except RolesMissing as missing:
+        if implicit or missing.roles != ("rating",):
+            raise
+    logger.warning("No column has a usual name for ratings, so rows are read as interactions (implicit).")
+    return accept(data, implicit=True, columns=columns, **declared)
 
 
 def _split(data: Interactions, seed: int) -> tuple[str, Split]:
@@ -473,15 +537,14 @@ def _meaning(found: Trial) -> str:
     )
 
 
-def render(found: Trial, name: str, command: str) -> str:
+def render(found: Trial, name: str, command: str | None = None) -> str:
     """Return the trial as one page."""
     answers = _headlines(found)
     body = [
         element("h1", f"Trial of {name}"),
         *(element("p", line, "note") for line in answers),
         *(element("p", line) for line in summary(found) if line and line not in answers),
-        element("h2", "Next command"),
-        element("pre", command),
+        *([] if command is None else [element("h2", "Next command"), element("pre", command)]),
         element("h2", "Hit rate at 10 by model"),
         *([_chart(found)] if len(found.levels) > 1 else []),
         table(["model", "epsilon", METRIC], _rows(found), "Hit rates of all models", numbers={1, 2}),
