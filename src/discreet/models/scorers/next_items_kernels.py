@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Array
-from discreet.core.kernels import compiled, inner
+from discreet.core.kernels import compiled, fetch_row, inner
 
 # A half, its exponent moved into that of a single, is the single times this.
 _EXPONENT = 2.0**112
@@ -32,6 +32,10 @@ def add_neighbors(
     numbers = bits.view(np.float32)
     for entry in range(own.size):
         place = own[entry]
+        # Lines are far apart, and waiting for the next one takes longer than its sums.
+        if entry + 1 < own.size and own[entry + 1] >= 0:
+            fetch_row(halves, own[entry + 1])
+            fetch_row(neighbors, own[entry + 1])
         if place < 0:
             continue
         line, names, weight = halves[place], neighbors[place], float(recency[entry]) * _EXPONENT
