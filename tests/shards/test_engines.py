@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from command_line import rejected
 from discreet.cli.options.declared import Reading, opened, plan_of
 from discreet.core.checks import FileError, ParameterError
 from discreet.core.randomness import PrivacyRandom
@@ -148,3 +149,21 @@ def test_spark_and_memory_learn_one_model(table, expected):
     pytest.importorskip("pyspark", reason="needs the extra `spark`, and Java")
     with on(table.parent, "spark://local") as data:
         assert [digest(data, *model) for model in MODELS] == expected
+
+
+def test_lists_from_a_table_are_those_of_its_rows(table, database, tmp_path, monkeypatch, discreet):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    model = tmp_path / "m.discreet"
+    with on(table) as data:
+        estimator("user-factorization", {"epsilon": 8.0, "purpose": "ratings"}).fit(data).save(model)
+    read, asked = {}, ["--all", "--force", "--out"]
+    for name, source in {"file": [table], "table": ["rows", "--on", f"duckdb:{database}"]}.items():
+        out = tmp_path / f"{name}.parquet"
+        assert discreet("recommend", model, *source, *asked, out)[0] == 0
+        read[name] = pl.read_parquet(out).sort("user", "rank").select("user", "rank", "item")
+    assert read["table"].equals(read["file"]) and len(read["file"]) > 3_000
+    rejected(
+        discreet("recommend", model, "rows", "--on", f"duckdb:{database}", *asked, tmp_path / "a.csv"),
+        "wrong-form",
+        option="--out",
+    )

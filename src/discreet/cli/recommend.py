@@ -24,7 +24,18 @@ from discreet.cli.errors import (
     ShardsNeeded,
     WrongForm,
 )
-from discreet.cli.options.declared import Columns, Force, HowMany, ModelFile, On, Titles, reading_label
+from discreet.cli.options.declared import (
+    Columns,
+    Force,
+    HowMany,
+    ModelFile,
+    On,
+    Reading,
+    Titles,
+    grouped,
+    holds_tables,
+    reading_label,
+)
 from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.output.printing import Output, show
 from discreet.core import integer, refuse_output, shown_while, terminal_progress, write_whole
@@ -99,7 +110,7 @@ def recommend(
             why="a model contains no users, so their history comes from a file",
         )
     if many is not None and out is not None:
-        _refuse_lists_file(out, many, file, force=force)
+        _refuse_lists_file(out, many, file, on, force=force)
     fitted = lib.load(file)
     limits: dict[str, Any] = {
         "exclude_seen": not include_seen,
@@ -113,7 +124,7 @@ def recommend(
     named = parse_columns(columns)
     if many is None or out is None:
         return _one(fitted, history, user, named, k, limits, titles)
-    people = _lists(fitted, many, out, named, k, limits, titles, on)
+    people = _lists(fitted, many, out, columns, k, limits, titles, on)
     return Output({"file": str(out), "people": people}, f"Written to {out}: lists for {people:,} users.")
 
 
@@ -121,27 +132,30 @@ def _lists(
     fitted: lib.FittedModel,
     many: str,
     out: Path,
-    columns: dict[str, str | None] | None,
+    columns: str | None,
     k: int,
     limits: dict[str, Any],
     titles: Path | None,
     on: str | None,
 ) -> int:
     """Write the lists of many users, and return how many users there are."""
-    if lib.is_shard_folder(many):
+    folder, table = lib.is_shard_folder(many), holds_tables(on)
+    if folder or table:
         if titles is not None:
             raise OptionDoesNotApply(
                 options=("--titles",),
-                to="a folder of shards",
+                to="a folder of shards" if folder else "--on",
                 why="the lists are written without titles, which you can join by item",
             )
-        return write_shard_lists(fitted, many, out, k, limits, on)
+        if folder or on is None:
+            return write_shard_lists(fitted, many, out, k, limits, on)
+        return _write_table_lists(fitted, many, out, columns, k, limits, on)
     if on is not None:
         raise ShardsNeeded()
     with shown_while(reading_label(many)):
-        implicit = not fitted.scorer.needs_ratings
+        implicit, named = not fitted.scorer.needs_ratings, parse_columns(columns)
         known = fitted.schema if fitted.schema is not None and lib.fits_schema(many, fitted.schema) else None
-        read: Any = lib.open_data(many, columns=columns, implicit=implicit, duplicates="last", schema=known)
+        read: Any = lib.open_data(many, columns=named, implicit=implicit, duplicates="last", schema=known)
     with shown_while("lists"):
         # All public columns are written, not only the title.
         lists = fitted.recommend_all(read, k, **limits).drop("title", strict=False)
@@ -175,9 +189,9 @@ def _refuse_unclear(history: Path | None, many: str | None, out: Path | None) ->
         )
 
 
-def _refuse_lists_file(out: Path, many: str, model: Path, *, force: bool) -> None:
+def _refuse_lists_file(out: Path, many: str, model: Path, on: str | None, *, force: bool) -> None:
     """Raise if the lists can't be written to this file, before anything is read."""
-    endings = (".parquet",) if lib.is_shard_folder(many) else (".csv", ".parquet")
+    endings = (".parquet",) if lib.is_shard_folder(many) or holds_tables(on) else (".csv", ".parquet")
     if out.suffix not in endings:
         form = " or ".join(f"NAME{ending}" for ending in endings)
         raise WrongForm(option="--out", form=form, given=out.name)
@@ -654,6 +668,32 @@ def is_lists(path: Path) -> bool:
 
 
 _OF_LISTS = ("among", "exclude", "exclude_seen", "rank_by", "diversify", "now")
+
+
+def _write_table_lists(
+    fitted: lib.FittedModel,
+    table: str,
+    out: Path,
+    columns: str | None,
+    k: int,
+    limits: dict[str, Any],
+    on: str,
+) -> int:
+    """Write the lists of the users in a table of an engine, whose rows are grouped first."""
+    reading, facts = Reading(columns=columns, implicit=not fitted.scorer.needs_ratings), fitted.facts
+    stated = {
+        "catalog": fitted.catalog,
+        "duplicates": "last",
+        "drop_unknown": limits["ignore_unknown"] or None,
+    }
+    if not reading.implicit:
+        stated |= {"low": facts.low, "high": facts.high, "step": facts.step}
+    with (
+        terminal_progress(None) as show,
+        lib.spark_session(on) if on.startswith("spark:") else nullcontext() as spark,
+        grouped(table, reading, None, on, show, spark=spark, **stated) as shards,
+    ):
+        return write_shard_lists(fitted, str(shards.folder), out, k, limits, None)
 
 
 def write_shard_lists(

@@ -708,16 +708,20 @@ def grouped(
     show: Callable[[str, int, int], None],
     *,
     spark: Any = None,
+    **stated: Any,
 ) -> Iterator[lib.ShardFolder]:
     """Yield the rows of a table as shards in a folder that is removed afterward.
 
-    A fit reads all rows several times, so the rows of each user are grouped once.
+    A fit reads all rows several times, so the rows of each user are grouped once. What is `stated` about them
+    replaces what the options declare.
     """
     reader, declared = plan_of(reading)
     with folder_aside(Path(tempfile.gettempdir()) / "discreet-grouped") as folder:
         files, query = exported(table, on, folder, spark=spark)
         called = checked_name(name) or _name_of(table, on)
-        lib.make_shards(files, folder / "shards", reader=reader, name=called, progress=show, **declared)
+        lib.make_shards(
+            files, folder / "shards", reader=reader, name=called, progress=show, **declared | stated
+        )
         for file in files:
             if file.is_relative_to(folder):
                 file.unlink()
@@ -726,6 +730,11 @@ def grouped(
             lib.warn_of(query)
             shards = replace(shards, facts=replace(shards.facts, reading=(*shards.facts.reading, lib.QUERY)))
         yield shards
+
+
+def holds_tables(on: str | None) -> bool:
+    """Return whether an engine has tables of its own, which DATA names."""
+    return on is not None and on.startswith(("spark:", lib.duckdb_export.SCHEME))
 
 
 def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> tuple[list[Path], str]:
