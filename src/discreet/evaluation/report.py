@@ -177,8 +177,13 @@ def chart(found: Sequence[Evaluation], metric: str, definition: Definition | Non
     With a `definition` only guarantees of that privacy definition are drawn: the same epsilon under another
     definition is another protection.
     """
-    lines = chart_lines(found, metric, definition)
-    return line_chart(lines, title=_title(metric, definition), x=_epsilons(found), y=Axis(label=metric))
+    protected = f" ({PROTECTED[definition[0]]} protected)" if definition else ""
+    return line_chart(
+        _lines(found, metric, definition),
+        title=f"{metric}: {direction(metric)}{protected}",
+        x=_epsilons(found),
+        y=Axis(label=metric),
+    )
 
 
 def charts_of(found: Sequence[Evaluation], metric: str | None) -> Charts:
@@ -193,16 +198,14 @@ def charts_of(found: Sequence[Evaluation], metric: str | None) -> Charts:
 
 def group_chart(one: Evaluation, metric: str) -> Html:
     """Return the chart of one metric by group, with and without noise."""
-    return line_chart(_group_lines(one, metric), values=False, **_group_frame(one, metric))
-
-
-def _group_frame(one: Evaluation, metric: str) -> dict[str, Any]:
     ticks = tuple((float(place), name) for place, name in enumerate(one.groups))
-    return {
-        "title": f"{metric} by group: {direction(metric)}",
-        "x": Axis(label="group", ticks=ticks),
-        "y": Axis(label=metric),
-    }
+    return line_chart(
+        _group_lines(one, metric),
+        title=f"{metric} by group: {direction(metric)}",
+        x=Axis(label="group", ticks=ticks),
+        y=Axis(label=metric),
+        values=False,
+    )
 
 
 def _group_lines(one: Evaluation, metric: str) -> list[ChartLine]:
@@ -230,9 +233,7 @@ def _group_lines(one: Evaluation, metric: str) -> list[ChartLine]:
     ]
 
 
-def chart_lines(
-    found: Sequence[Evaluation], metric: str, definition: Definition | None
-) -> tuple[ChartLine, ...]:
+def _lines(found: Sequence[Evaluation], metric: str, definition: Definition | None) -> tuple[ChartLine, ...]:
     """Return a line for each model, and a level for each baseline."""
     names = shown_names(found)
     lines: list[ChartLine] = []
@@ -243,11 +244,6 @@ def chart_lines(
         ]
         lines += _model_lines(mine, model, metric, number % COLORS, definition)
     return (*lines, *_baseline_lines(found, metric))
-
-
-def _title(metric: str, definition: Definition | None) -> str:
-    protected = f" ({PROTECTED[definition[0]]} protected)" if definition else ""
-    return f"{metric}: {direction(metric)}{protected}"
 
 
 def _epsilons(found: Sequence[Evaluation]) -> Axis:
