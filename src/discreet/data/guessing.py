@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypedDict, final
 from discreet.core import one_of
 from discreet.core.exports import pl
 from discreet.data import errors
-from discreet.data.reading.blocks import beginning, first_lines, packing, plain_name, shown_packing
+from discreet.data.reading.blocks import beginning, first_lines, packing, packing_of, plain_name
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.text import BREAK, read_text, split_fields
 from discreet.data.reading.times import YEAR_LAST
@@ -212,8 +212,11 @@ def describe(file: Path, wishes: Wishes, raw: bytes | None = None) -> Descriptio
     """
     packed = NOT_PACKED
     if raw is None:
-        packed = shown_packing(file) if wishes.layout is None else packing(file)
+        packed = NOT_PACKED if wishes.layout is None else packing(file)
         raw = beginning(file, packed, _HEAD + 1)
+        if wishes.layout is None and packing_of(raw, file.name) != packed:
+            packed = packing_of(raw, file.name)
+            raw = beginning(file, packed, _HEAD + 1)
     encoding = _encoding(file, wishes, raw)
     top = first_lines(raw, encoding, _HEAD)
     declared = {"bad_rows": "reject", **wishes.declared, "encoding": encoding}

@@ -49,12 +49,17 @@ class Span(NamedTuple):
 
 
 def magic(path: Path) -> bytes:
-    """Return the first four bytes; raise an error for a pipe or a device, which may never end."""
+    """Return the first four bytes of a file."""
+    with _opened(path) as file:
+        return file.read(4)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Open a file; raise an error for a pipe or a device, which may never end."""
     if not path.is_file():
         raise errors.NotAFile(path=str(path))
     try:
-        with path.open("rb") as file:
-            return file.read(4)
+        return path.open("rb")
     except OSError as error:
         raise errors.CannotRead(path=str(path), why=str(error.strerror)) from error
 
@@ -87,15 +92,16 @@ def plain_name(file: Path) -> str:
 @contextmanager
 def unpacked_text(path: Path, packed: str) -> Iterator[IO[bytes]]:
     """Open a file, or what a gzip or zip file contains; raise a FileError if it is damaged."""
-    magic(path)
     try:
-        if packed == PACKED_ZIP:
-            with zipfile.ZipFile(path) as archive, archive.open(_only_table(path, archive)) as member:
-                yield member
-        else:
-            is_gzip = packed == PACKED_GZIP
-            with cast(IO[bytes], gzip.open(path, "rb") if is_gzip else path.open("rb")) as source:
-                yield source
+        with _opened(path) as file:
+            if packed == PACKED_ZIP:
+                with zipfile.ZipFile(file) as archive, archive.open(_only_table(path, archive)) as member:
+                    yield member
+            elif packed == PACKED_GZIP:
+                with gzip.open(file) as source:
+                    yield cast(IO[bytes], source)
+            else:
+                yield file
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError) as error:
         raise errors.DamagedFile(
             path=path.name, what="a zip archive" if packed == PACKED_ZIP else "gzip"
