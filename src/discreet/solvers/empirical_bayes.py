@@ -242,15 +242,6 @@ def denoised_pairs(pairs: Floats, noise: float, users: float, expected: Floats, 
     return common
 
 
-def posterior_means(values: Floats, variance: float, sizes: Floats) -> Floats:
-    """Return the posterior means of numbers seen with normal noise of this variance.
-
-    Their prior is a mixture of normals around zero, fitted by expectation-maximization to each group of
-    numbers with similar `sizes`.
-    """
-    return _means_by_group(values, variance, _groups(sizes))
-
-
 def _groups(sizes: Floats) -> list[Indices]:
     return np.array_split(np.argsort(sizes, kind="stable"), _BINS)
 

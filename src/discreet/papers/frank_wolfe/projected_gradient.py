@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -17,7 +17,15 @@ from discreet.papers.frank_wolfe.directions import Centered, centered, own_means
 from discreet.papers.frank_wolfe.frank_wolfe import MOST_ROUNDS, affordable_rounds, shared_rounds
 from discreet.privacy import Session
 from discreet.solvers import Projection, project_moment
-from discreet.statistics import TYPICAL_RESIDUAL, LocalSteps, Part, advance, begin, bounded_moment
+from discreet.statistics import (
+    TYPICAL_RESIDUAL,
+    ExactNumbers,
+    LocalSteps,
+    Part,
+    advance,
+    begin,
+    bounded_moment,
+)
 
 # The assumed size of entries of the completed matrix, for the radius of the nuclear ball.
 _TYPICAL_ENTRY = 0.3
@@ -47,7 +55,7 @@ class MovedRows:
         """Move every row by this released map before the next moment."""
         self._maps.append(projection)
 
-    def over(self, data: Interactions) -> ExactMoment:
+    def over(self, data: Interactions) -> ExactNumbers:
         """Return the exact second moment of the rows where they are now."""
         if self._rows is None or self._state is None:
             values = ((data.values.astype(np.float64) - self._middle) / self._half).astype(np.float32)
@@ -56,17 +64,7 @@ class MovedRows:
         for projection in self._maps:
             self._state = advance(self._rows, self._state, projection)
         self._maps.clear()
-        return ExactMoment(bounded_moment(self._rows, self._state, self._bound))
-
-
-class ExactMoment(NamedTuple):
-    """An exact moment before noise, which only a session reads."""
-
-    moment: Floats
-
-    def steps(self, name: str | None = None) -> Floats:
-        """Return the moment."""
-        return self.moment
+        return ExactNumbers(bounded_moment(self._rows, self._state, self._bound))
 
 
 @final

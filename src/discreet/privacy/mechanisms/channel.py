@@ -166,12 +166,6 @@ class Channel:
         """Return for every output the number whose expectation, given the input, is that input's score."""
         return np.linalg.solve(self._square(), np.asarray(scores, dtype=np.float64)).astype(np.float64)
 
-    def unbiased_variance(self, scores: npt.ArrayLike) -> Floats:
-        """Return for every input the variance of `unbiased(scores)` at its report."""
-        wanted = np.asarray(scores, dtype=np.float64)
-        spread = self.unbiased(wanted)[None, :] - wanted[:, None]
-        return _row_sums(self.transition, spread**2)
-
     def _square(self) -> Floats:
         if self.transition.shape[0] != self.transition.shape[1]:
             raise NoInverse()
