@@ -13,7 +13,6 @@ from cli.test_pages import SIX, six_models
 from discreet.evaluation.comparison import Comparison
 from discreet.evaluation.results import Score
 from discreet.evaluation.scoring import PREFIX
-from discreet.planning.curves import similar_curves
 from discreet.planning.schedules import schedule
 from discreet.privacy.ledger.accounts import Account
 from discreet.testing import refuses
@@ -128,11 +127,3 @@ def test_a_plan_ends_within_its_budget():
     assert max(path.count("L") for path in re.findall(r' d="(M[^"]*)"', drawn)) < 80
     # The twin: a single release is the whole budget, composed or added.
     assert legend(schedule(5.0, 1e-6, 1).plot())["as this plan composes them"] <= 5.0
-
-
-def test_a_curve_is_drawn_for_so_many_people(snapshot):
-    curve = similar_curves("rmse", 20_000, 30)[0]
-    drawn = curve.plot(2 * curve.people, epsilon=1.0)
-    ticks = re.findall(r'text-anchor="middle">([\d.]+)</text>', drawn)
-    assert ticks[0] == f"{curve.points[0][0] / 2:.3g}"
-    snapshot("\n".join(legend(drawn)))

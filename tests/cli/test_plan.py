@@ -22,14 +22,10 @@ def test_a_year_in_json(discreet):
     assert 0 < share["low"] < share["high"] < 1
 
 
-def test_a_plan_is_said_and_drawn(discreet, tmp_path, snapshot):
-    picture = tmp_path / "plan.html"
-    code, shown, _ = discreet(
-        "plan", "--epsilon", "2", "--people", "20000", "--releases", "4", "--out", picture
-    )
+def test_a_plan_is_said(discreet, snapshot):
+    code, shown, _ = discreet("plan", "--epsilon", "2", "--people", "20000", "--releases", "4")
     assert code == 0
     snapshot(shown)
-    assert picture.read_text().count("<figure") == 1
     code, shown, _ = discreet("plan", "--people", "6000", "--wanted", "0.9")
     assert code == 0 and "needs epsilon" in " ".join(shown.split())
 
@@ -43,7 +39,6 @@ def test_a_plan_is_said_and_drawn(discreet, tmp_path, snapshot):
         ("--wanted", "0.9"),
         ("--wanted", "0.01", "--people", "100"),
         ("--epsilon", "1", "--metric", "joy", "--people", "100"),
-        ("--epsilon", "1", "--out", "plan.html"),
     ],
 )
 def test_a_plan_without_numbers_is_one_sentence(discreet, arguments):

@@ -157,11 +157,9 @@ def plan(
     metric: str | None = None,
     purpose: Annotated[str | None, typer.Option("--for", metavar="lists|ratings")] = None,
     wanted: float | None = None,
-    picture: Annotated[Path | None, "--out"] = None,
     follow: bool = False,
     half_life: str | None = None,
     come_once: Annotated[bool, "--users-come-once"] = False,
-    force: Force = False,
 ) -> Output:
     """Plan releases: the cost of each, the attacker's gain, and the accuracy to expect.
 
@@ -177,7 +175,6 @@ def plan(
         metric: The measure of accuracy: rmse or hr@10. Default: rmse.
         purpose: What the model is for: lists (measured by hr@10) or ratings (rmse).
         wanted: Find the smallest epsilon that reaches this accuracy.
-        picture: Also draw the curve on this page (HTML).
         follow: Compare one fit, refits and `discreet follow` over a year.
         half_life: With --follow: half-life of an interaction's weight: 7d, 2w, 1m. Default: 30d.
         come_once: With --follow: most users rate only once a year.
@@ -186,9 +183,9 @@ def plan(
     metric = _measure(metric, "lists" if follow and purpose is None and metric is None else purpose)
     if epsilon is None and wanted is None:
         raise OptionMissing(options=("--epsilon", "--wanted"))
-    if follow and (wanted is not None or picture is not None):
+    if follow and wanted is not None:
         raise OptionsConflict(
-            options=("--follow", "--wanted", "--out"), why="--follow compares schedules at one budget"
+            options=("--follow", "--wanted"), why="--follow compares schedules at one budget"
         )
     if not follow and (half_life is not None or come_once):
         raise OptionNeeds(
@@ -202,8 +199,6 @@ def plan(
     if wanted is not None and people is None:
         raise OptionNeeds(options=("--wanted",), needs="--people", why="noise matters less with more users")
     found = _planned(epsilon, delta, releases, wanted, data)
-    if picture is not None:
-        _draw(picture, data, found["per_release"]["epsilon"], force=force)
     return Output(found, lambda: _show(found, data))
 
 
@@ -362,17 +357,6 @@ def _planned(
         metric=data.metric,
         wanted=wanted,
     ).to_json()
-
-
-def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
-    if data.people is None:
-        raise OptionNeeds(
-            options=("--out",),
-            needs="--people",
-            why="the drawing shows accuracy, which depends on the number of users",
-        )
-    curve = lib.similar_curves(data.metric, data.people, data.ratings, data.items)[0]
-    lib.draw_plan(path, curve, data.people, each, force=force)
 
 
 def _show(found: dict[str, Any], data: _Data) -> None:

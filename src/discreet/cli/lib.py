@@ -130,7 +130,6 @@ if TYPE_CHECKING:
         MARGIN,
         SIMPLEST,
         ExpectedAccuracy,
-        draw_plan,
         expected,
         similar_curves,
     )

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, final
 
 from discreet.core import integer, one_of, positive_finite
 from discreet.planning.errors import AccuracyNotReached
-from discreet.report import GRAY, Axis, ChartLine, Charts, Point, line_chart, page, write_page
 
 METRICS = {"rmse": "lower", "hr@10": "higher"}
 #: What each metric is compared with: the simplest answer that learns next to nothing.
@@ -87,24 +85,6 @@ class Curve:
         """Return whether such noise was measured, or nearly."""
         effective = epsilon / self.scale(people, items)
         return self.points[0][0] / _BEYOND <= effective <= self.points[-1][0] * _BEYOND
-
-    def plot(self, people: int, *, epsilon: float | None = None) -> Charts:
-        """Return a chart of the accuracy to expect by epsilon for `people` users, with one epsilon marked."""
-        points = tuple(Point(x * self.people / people, value) for x, value in self.points)
-        lines = [
-            ChartLine(name=f"as on {self.dataset}", points=points),
-            ChartLine(name="without privacy", level=self.bar, color=GRAY, dashes="7 4"),
-            ChartLine(name="without learning anything", level=self.floor, color=GRAY, dashes="2 4"),
-        ]
-        if epsilon is not None:
-            words, mark = f"one release of the plan: {epsilon:.3g}", Point(epsilon, self.at(epsilon, people))
-            lines.append(ChartLine(name=words, points=(mark,), color=1))
-        across = Axis(
-            label=f"epsilon of one release, for {people:,} users",
-            logarithmic=True,
-            ticks=tuple((point.x, f"{point.x:.3g}") for point in points),
-        )
-        return Charts(line_chart(lines, title="Accuracy to expect", x=across, y=Axis(label=self.metric)))
 
 
 @lru_cache(maxsize=1)
@@ -223,13 +203,3 @@ def smallest_epsilon(
             return found, curve
     best = "; ".join(f"{curve.points[-1][1]:g} on {curve.dataset}" for curve in near)
     raise AccuracyNotReached(metric=metric, wanted=wanted, best=best)
-
-
-#: The kind of the page of a plan.
-PAGE = "plan"
-
-
-def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None, *, force: bool = False) -> None:
-    """Write a page with the expected accuracy by epsilon for `people` users, and mark the plan's epsilon."""
-    content = page("Accuracy to expect", [curve.plot(people, epsilon=epsilon)], kind=PAGE)
-    write_page(path, content, kind=PAGE, force=force)
