@@ -106,3 +106,20 @@ def test_a_later_file_is_read_with_the_schema_that_the_model_remembers(discreet,
     assert "[unclear-dates]" in discreet("describe", later)[2]
     code, shown, _ = discreet("score", out, later, "--split", "time:2025-04-04", "--metric", "rmse", "--json")
     assert code == 0 and json.loads(shown)["on"] == "40 rows of 40 users"
+
+
+def test_given_files_with_unknown_items_and_users_are_scored(discreet, tmp_path):
+    """The model knows neither all items of the files nor all users; neither is an error."""
+    rows = [f"u{user},i{item},{1 + (user + item) % 5}" for user in range(40) for item in range(8)]
+    later = [f"v{user},{item},4" for user in range(30) for item in ("i1", "i2", "unknown")]
+    for name, lines in (("train.csv", rows), ("test.csv", later), ("fitted.csv", rows[: len(rows) // 2])):
+        (tmp_path / name).write_text("user,item,rating\n" + "\n".join(lines) + "\n")
+    model, train = tmp_path / "m.discreet", tmp_path / "train.csv"
+    assert (
+        discreet("fit", tmp_path / "fitted.csv", "--model", "biases", "--epsilon", "1", "--out", model)[0]
+        == 0
+    )
+    code, out, error = discreet("score", model, train, "--split", "given:train.csv,test.csv", "--json")
+    assert code == 0, error
+    # The unknown item of each new user is skipped.
+    assert json.loads(out)["on"].startswith("60 rows of 30 users")

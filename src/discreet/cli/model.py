@@ -539,6 +539,7 @@ def _scores(
     where: dict[str, Any] = {
         "folder": lib.folder_of(data, reading.layout),
         "columns": parse_columns(reading.columns),
+        "drop_unknown": True,
     }
     parts = [
         part

@@ -249,8 +249,12 @@ class SplitPlan:
         *,
         folder: str | Path | None = None,
         columns: Choice | None = None,
+        drop_unknown: bool = False,
     ) -> Iterator[Split]:
-        """Yield the split, or one for each fold; given files are read with the users and items of `data`."""
+        """Yield the split, or one for each fold; given files are read with the users and items of `data`.
+
+        With `drop_unknown`, rows of given files about other items are skipped.
+        """
         if self.kind == "kfold":
             return kfold(data, self.folds, seed)
         if self.kind == "random":
@@ -273,6 +277,7 @@ class SplitPlan:
                 facts=data.facts,
                 catalog=data.catalog,
                 people=data.users,
+                drop_unknown=drop_unknown,
             )
         return iter((split,))
 
