@@ -126,10 +126,9 @@ def gathered(
 ) -> Collected:
     """Return kept reports in a form to learn from: report k is from senders[rows[k]] about items[k]."""
     people = Vocabulary.of([sender.hex() for sender in senders])
-    reports = Interactions.from_arrays(
-        people.series.gather(rows),
-        campaign.catalog.series.gather(items),
-        codes.astype(np.float64),
+    named = campaign.catalog.series.gather(items)
+    reports = Interactions.from_columns(
+        [people.series.gather(rows), named, codes.astype(np.float64), None],
         catalog=campaign.catalog,
         people=people,
         low=0.0,

@@ -32,9 +32,11 @@ from discreet.data.encoding import (
 )
 from discreet.data.errors import OtherLengths, UnsoundRows
 from discreet.data.facts import (
+    FRAME,
     LEAST_WEIGHT,
     MOST_WEIGHT,
     PICKED,
+    READABLE,
     Declarations,
     PublicFacts,
     check_scale,
@@ -144,13 +146,18 @@ class Interactions:
         Facts that are not declared (`facts=`, or `low=`, `high=`, `step=`, `max_per_user=`, `n_users=`, and
         `catalog=` or `n_items=`) come from the ratings, and `facts.from_file` lists them. A `catalog` may
         have items without ratings; `n_items` alone means the IDs 0..n-1 or 1..n. `people` fixes the rows.
+        The library that made the columns may have changed values, and one bad row rejects all of them, so
+        `facts.reading` states both as assumptions.
 
         Raises:
             DataError: Lengths differ, something is missing, a pair repeats, or a declared fact is broken.
         """
         columns = [users, items, values, times]
         del users, items, values, times
-        return cls.from_columns(columns, name=name, **declared)
+        data = cls.from_columns(columns, name=name, **declared)
+        # Nothing is skipped: one missing ID, one infinite rating, or one repeated pair rejects all.
+        reading = tuple(dict.fromkeys((FRAME, READABLE, *data.facts.reading)))
+        return data.with_facts(replace(data.facts, reading=reading))
 
     @classmethod
     def from_columns(cls, given: list[Column | None], *, name: str, **declared: Unpack[Declarations]) -> Self:

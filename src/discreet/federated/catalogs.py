@@ -83,11 +83,8 @@ def salted_data(data: Interactions, salt: bytes, catalog: Vocabulary, facts: Pub
 
 
 def _mapped(data: Interactions, catalog: Vocabulary, index: Indices, facts: PublicFacts) -> Interactions:
-    return Interactions.from_arrays(
-        data.users.id_at(data.rows()),
-        catalog.id_at(index[data.items]),
-        data.values,
-        data.times,
+    return Interactions.from_columns(
+        [data.users.id_at(data.rows()), catalog.id_at(index[data.items]), data.values, data.times],
         name=data.name,
         catalog=catalog,
         people=data.users,

@@ -85,10 +85,10 @@ class RatingColumns:
         names = Vocabulary.of(catalog.series.cast(pl.String))
         kept = users.is_not_null().to_numpy() & (names.index_of(items) >= 0) & np.isfinite(values)
         mask = pl.Series(kept)
-        return Interactions.from_arrays(
-            users.filter(mask),
-            items.filter(mask),
-            np.clip(values[kept], facts.low, facts.high),
+        clipped = np.clip(values[kept], facts.low, facts.high)
+        return Interactions.from_columns(
+            [users.filter(mask), items.filter(mask), clipped, None],
+            name="data",
             catalog=names,
             # Steps, and how many ratings someone has, exclude nothing.
             facts=replace(facts, n_items=len(names), step=None, max_per_user=None, n_users=None),

@@ -274,7 +274,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
         "each row by itself. Parties with such facts: {members}"
     ),
     ("declared", "frame"): (
-        "no user's values removed or changed other users' rows before `discreet` read the frame or table"
+        "no user's values removed or changed other users' rows before `discreet` read the data"
     ),
     ("declared", "readable"): "the fact that every row can be read is public",
     ("declared", "quotes"): "every quoted field that spans lines stays within one user's row",

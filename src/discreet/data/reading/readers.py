@@ -392,9 +392,11 @@ def _of_catalog(columns: Columns, catalog: Any) -> Columns:
 
 def _over(layout: Declarations, caller: Declarations) -> Declarations:
     """Return declarations in which the caller's replace those of a layout; its step belongs to its scale."""
-    said = {key: value for key, value in caller.items() if value is not None}
+    known, said = (
+        {key: value for key, value in one.items() if value is not None} for one in (layout, caller)
+    )
     scale = {"step": None} if said.keys() & {"low", "high"} else {}
-    return cast(Declarations, {**layout, **scale, **said})
+    return cast(Declarations, {**known, **scale, **said})
 
 
 Zeros = Literal["ratings", "missing"]
