@@ -108,7 +108,9 @@ def test_the_next_fit_follows_from_both_answers(found, lists, ratings, options):
         **{
             **fields,
             "levels": (level(1.0, lists),),
-            "ratings": RatingErrors(model=1, biases=1.1, mean=1.2, gain=gain),
+            "ratings": RatingErrors(
+                model=1, biases=1.1, mean=1.2, of="item mean", gain=gain, needed_epsilon=1.0
+            ),
         }
     )
     assert changed.options == options
@@ -121,10 +123,13 @@ def test_the_next_fit_follows_from_both_answers(found, lists, ratings, options):
 def test_ratings_that_their_mean_predicts_as_well_get_a_no(found):
     gain = Gain(mean=0.1, low=0.05, high=0.15)
     fields = {name: getattr(found, name) for name in Trial.__slots__}
-    errors = RatingErrors(model=1, biases=1.1, mean=0.99, gain=gain)
+    errors = RatingErrors(model=1, biases=1.1, mean=0.99, of="item mean", gain=gain, needed_epsilon=4.0)
     changed = Trial(**{**fields, "levels": (level(1.0, 0.01),), "ratings": errors})
     assert changed.rated == "no" and changed.options == {"--for": "lists"}
     assert changed.to_json()["ratings"]["mean"] == 0.99
+    assert changed.to_json()["ratings"]["needed_users"] == changed.needed_users_for_ratings
+    assert 3.9 < changed.needed_users_for_ratings / changed.users < 4.5
+    assert f"{changed.needed_users_for_ratings:,} users" in " ".join(summary(changed))
 
 
 def test_a_path_and_a_frame_give_the_answer_of_the_command(tmp_path, caplog):

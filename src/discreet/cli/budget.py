@@ -412,6 +412,8 @@ def _show_expected(found: dict[str, Any], data: _Data) -> None:
         f"Simple: {lib.SIMPLEST[data.metric]}, without noise. Plan: a release of this plan. "
         f"{_worth(expected, found['per_release']['epsilon'])}{narrower}",
     )
+    if data.items is not None:
+        show(_how_many(found["per_release"]["epsilon"], data))
     if found["releases"] >= _MANY:
         _show_fewer(found, data)
 
@@ -432,6 +434,24 @@ def _worth(expected: lib.ExpectedAccuracy, epsilon: float) -> str:
     elif high <= _LITTLE:
         said += f" So expect hardly more than {simplest}: plan fewer releases, or a larger epsilon."
     return f"{said} To measure your own data, run `discreet try FILE --epsilon {_rounded_down(epsilon)}`."
+
+
+def _how_many(epsilon: float, data: _Data) -> str:
+    """Return how many users such a release needs, and whether these are enough."""
+    assert data.items is not None and data.people is not None
+    needed = lib.users_needed(
+        "lists" if data.metric == "hr@10" else "ratings", epsilon=epsilon, items=data.items
+    )
+    verdict = {
+        "yes": f"{data.people:,} users are enough",
+        "no": f"{data.people:,} users are too few",
+        "undecided": f"For {data.people:,} users, public data can't tell",
+    }[needed.answer(data.people)]
+    return (
+        f"{verdict}. With {data.items:,} items at epsilon {epsilon:.3g}, a private model was better than "
+        f"{lib.SIMPLEST[data.metric]} on public data with {needed.most:,} users or more, and never with "
+        f"fewer than {needed.least:,}."
+    )
 
 
 # From this many releases on, a plan shows what a third of them would allow.

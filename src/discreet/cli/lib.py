@@ -134,6 +134,7 @@ if TYPE_CHECKING:
         similar_curves,
     )
     from discreet.planning.curves import METRICS as PLAN_METRICS
+    from discreet.planning.how_many_users import users_needed
     from discreet.planning.schedules import plan, schedule
     from discreet.privacy import *
     from discreet.privacy.ledger.ledger import Account, Frame, report_json

@@ -44,8 +44,9 @@ from discreet.data import (
 from discreet.evaluation.errors import TooFewUsers
 from discreet.evaluation.list_scores import person_scores, ranks_of
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.scoring import predicted_ratings
+from discreet.evaluation.scoring import Reference, predicted_ratings, rating_references
 from discreet.models import Estimator
+from discreet.planning.how_many_users import users_instead
 from discreet.privacy import Guarantee
 from discreet.report import (
     Axis,
@@ -115,18 +116,21 @@ class Level:
 class RatingErrors:
     """RMSE of predicted ratings at the asked epsilon: the model, and `biases` for comparison.
 
-    `mean` is the error if the mean of all ratings is predicted, without privacy. `gain` is how much smaller
-    the model's error is than that of `biases`.
+    `mean` is the error of the best mean, of all ratings, of items or of users, without privacy, and `of` its
+    name. `gain` is how much smaller the model's error is than that of `biases`. `needed_epsilon` is the
+    smallest tried epsilon at which one of the two is better than the mean; None if none was.
     """
 
     model: float
     biases: float
     mean: float
+    of: str
     gain: Gain
+    needed_epsilon: float | None
 
     @property
     def is_useful(self) -> bool:
-        """Return whether a private model predicts ratings better than their mean does."""
+        """Return whether a private model predicts ratings better than the best mean does."""
         return min(self.model, self.biases) < self.mean
 
 
@@ -203,9 +207,13 @@ class Trial(TableView):
         needed = self.needed_epsilon
         if needed is None:
             return None
-        more = self.users * needed / self.asked.epsilon
-        digits = int(10 ** max(0, math.floor(math.log10(more)) - 1))
-        return math.ceil(more / digits) * digits
+        return users_instead(self.users, self.asked.epsilon, needed)
+
+    @property
+    def needed_users_for_ratings(self) -> int | None:
+        """Return the same for ratings that are predicted better than by their best mean."""
+        needed = None if self.ratings is None else self.ratings.needed_epsilon
+        return None if needed is None else users_instead(self.users, self.asked.epsilon, needed)
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
         return ("model", "epsilon", METRIC), _rows(self), f"Better than private popularity: {self.answer}"
@@ -229,7 +237,13 @@ class Trial(TableView):
             "not_private": self.not_private,
             "best": {"model": name, "value": value},
             "needed": {"epsilon": self.needed_epsilon, "users": self.needed_users},
-            "ratings": None if self.ratings is None else {"answer": self.rated, **asdict(self.ratings)},
+            "ratings": None
+            if self.ratings is None
+            else {
+                "answer": self.rated,
+                **asdict(self.ratings),
+                "needed_users": self.needed_users_for_ratings,
+            },
             "published": False,
         }
 
@@ -397,18 +411,43 @@ class _Bench:
         if self.data.facts.low == self.data.facts.high:
             return None
         parts = random_split(self.data, 0.1, self.seed)
-        ours = ESTIMATORS[_MODEL](epsilon=epsilon, purpose="ratings")
+        ours = self._of_ratings(epsilon)
         # Squared errors by user, so that their mean over users is the mean over ratings.
         errors = [
             np.stack([self._squared_errors(one, run, parts) for run in range(_MORE_RUNS)])
             for one in (ours, ESTIMATORS["biases"](epsilon=epsilon))
         ]
         model, biases = (math.sqrt(one.mean()) for one in errors)
-        mean = math.sqrt(np.mean((parts.test.values - parts.train.values.mean(dtype=np.float64)) ** 2))
+        means = {name: self._error_of(one, parts) for name, one in rating_references(parts.train).items()}
+        of, mean = min(means.items(), key=lambda pair: pair[1])
         # A difference of squares is the difference times the sum.
         return RatingErrors(
-            model=model, biases=biases, mean=mean, gain=gain_of((errors[1] - errors[0]) / (model + biases))
+            model=model,
+            biases=biases,
+            mean=mean,
+            of=of,
+            gain=gain_of((errors[1] - errors[0]) / (model + biases)),
+            needed_epsilon=epsilon
+            if min(model, biases) < mean
+            else self._needed_epsilon(epsilon, mean, parts),
         )
+
+    def _error_of(self, reference: Reference, parts: Split) -> float:
+        found = reference.predict(parts.train, parts.test.rows(), parts.test.items)
+        return math.sqrt(np.mean((found - parts.test.values) ** 2))
+
+    def _needed_epsilon(self, epsilon: float, mean: float, parts: Split) -> float | None:
+        """Return the first larger epsilon at which a private model is better than the best mean."""
+        for more in (epsilon * factor for factor in _FACTORS):
+            for model in (ESTIMATORS["biases"](epsilon=more), self._of_ratings(more)):
+                squares = [self._squared_errors(model, run, parts).mean() for run in range(_MORE_RUNS)]
+                if math.sqrt(np.mean(squares)) < mean:
+                    return more
+        return None
+
+    def _of_ratings(self, epsilon: float) -> Estimator:
+        model: Estimator = ESTIMATORS[_MODEL](epsilon=epsilon, purpose="ratings")
+        return model
 
     def _squared_errors(self, estimator: Estimator, run: int, parts: Split) -> Floats:
         model = estimator.fit(parts.train, random=self._noise(estimator, run), progress=silent)
@@ -481,7 +520,7 @@ def _headlines(found: Trial) -> list[str]:
     }
     if found.ratings is None:
         return [f"{found.answer.upper()}: {level}, {lists[found.answer]}"]
-    useless = "no private model predicts ratings better than their mean does."
+    useless = f"no private model predicts ratings better than the {found.ratings.of} does."
     rated = ratings[found.rated] if found.ratings.is_useful else useless
     return [
         f"Recommendations: {found.answer.upper()}. {level.capitalize()}, {lists[found.answer]}",
@@ -504,9 +543,25 @@ def _ratings(found: Trial) -> list[str]:
     errors, gain = found.ratings, found.ratings.gain
     return [
         f"RMSE of ratings (lower is better): {errors.model:.4f} with the model, {errors.biases:.4f} with "
-        f"`biases`, {errors.mean:.4f} with their mean. Gain over `biases`: {gain.mean:+.4f} (95% interval "
-        f"{gain.low:+.4f} to {gain.high:+.4f})."
+        f"`biases`, {errors.mean:.4f} with the {errors.of} (not private). Gain over `biases`: "
+        f"{gain.mean:+.4f} (95% interval {gain.low:+.4f} to {gain.high:+.4f}).",
+        *([] if errors.is_useful else [_outlook_for_ratings(found, errors)]),
     ]
+
+
+def _outlook_for_ratings(found: Trial, errors: RatingErrors) -> str:
+    """Return which epsilon, or how many users, would make predicted ratings better than the best mean."""
+    asked = found.asked.epsilon
+    if errors.needed_epsilon is None:
+        most = _FACTORS[-1]
+        return (
+            f"No private model predicts ratings better than the {errors.of} up to epsilon {most * asked:g}. "
+            f"You would need more than {most:.0f} times as many users."
+        )
+    return (
+        f"Predicted ratings are better than the {errors.of} from epsilon {errors.needed_epsilon:g} on. At "
+        f"epsilon {asked:g} you would need about {found.needed_users_for_ratings:,} users."
+    )
 
 
 def _outlook(found: Trial) -> str:

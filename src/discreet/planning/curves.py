@@ -21,13 +21,13 @@ from discreet.planning.errors import AccuracyNotReached
 
 METRICS = {"rmse": "lower", "hr@10": "higher"}
 #: What each metric is compared with: the simplest answer that learns next to nothing.
-SIMPLEST = {"rmse": "each user's own mean", "hr@10": "popular items"}
+SIMPLEST = {"rmse": "the best mean of items or users", "hr@10": "popular items"}
 # Data with ratings per user beyond this factor are of another kind.
 _LIKE = 5.0
 # A curve is read beyond its ends up to this factor.
 _BEYOND = 2.0
 # At each epsilon a public data set lies so near the range of the others in 9 of 10 cases (test_planning.py).
-MARGIN = 0.15
+MARGIN = 0.25
 
 
 @final
