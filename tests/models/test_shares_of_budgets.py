@@ -45,7 +45,7 @@ def test_shares_of_a_part_of_the_budget_are_that_part_of_the_shares():
     assert (half.moment, half.factor_moment) == (whole.moment, whole.factor_moment)
 
 
-@pytest.mark.parametrize(("purpose", "effects"), [("both", 0.23 * 7 / 24), ("ratings", 0.175)])
+@pytest.mark.parametrize(("purpose", "effects"), [("both", 0.27 * 7 / 24), ("ratings", 0.175)])
 def test_effects_get_the_same_part_of_what_lists_leave(purpose, effects):
     shares = BudgetShares.of(FactorizationSettings(), purpose)
     assert math.isclose(shares.effects, effects)

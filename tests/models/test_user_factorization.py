@@ -159,7 +159,7 @@ def test_a_second_look_finds_what_a_glance_misses_within_the_budget(monkeypatch,
         spent.append((self.l2_sensitivity / self.sigma) ** 2)
 
     monkeypatch.setattr(Gaussian, "__post_init__", noted)
-    model = UserFactorization(epsilon=1.2).fit(faint(strength), random=PrivacyRandom.simulate(4))
+    model = UserFactorization(epsilon=1.2).fit(faint(strength), random=PrivacyRandom.simulate(6))
     said = model.scorer.explain()
     assert said["variance explained by pilot"] == 0.0 and said["co-occurrence factors kept"] == 0
     assert said["factors found"] == (strength > 0)
@@ -172,7 +172,7 @@ def test_strong_taste_shows_at_a_glance_and_noise_does_not(split):
     said = model.scorer.explain()
     assert said["route"] == "factors" and said["factors found"] and said["variance explained by pilot"] > 0.1
     shuffled = split.train.with_values(np.random.default_rng(0).permutation(split.train.values))
-    said = UserFactorization(epsilon=2.0).fit(shuffled, random=PrivacyRandom.simulate(5)).scorer.explain()
+    said = UserFactorization(epsilon=2.0).fit(shuffled, random=PrivacyRandom.simulate(6)).scorer.explain()
     assert said["route"] == "factors" and not said["factors found"]
 
 
