@@ -188,6 +188,34 @@ def test_norm_and_secret_are_those_of_the_guarantee():
         opened().gaussian().release(Counts(), 0.5)
 
 
+class Free(Fraction):
+    """A share that is nothing when it is subtracted, and everything when noise is calibrated to it."""
+
+    def __radd__(self, other):
+        return other
+
+    def __rmul__(self, other):
+        return other
+
+    def __le__(self, other):
+        return False
+
+
+@pytest.mark.parametrize("ask", ["release", "parts", "split", "expect"])
+def test_a_share_has_no_arithmetic_of_its_own(ask):
+    data = Data()
+    session, free = opened(data=data).gaussian(), Free(1, 1000)
+    asked = {
+        "release": lambda: session.release(Counts(), free),
+        "parts": lambda: session.release_parts(TWO, {"long": free}),
+        "split": lambda: session.split(free),
+        "expect": lambda: session.expect(Counts(), free, 1),
+    }
+    with refuses("inexact-share"):
+        asked[ask]()
+    assert data.reads == 0 and session.left == 1
+
+
 def test_rows_and_patterns_stay_behind_the_session():
     for reach in (opened().rows, opened().gaussian().rows, opened().pattern):
         with pytest.raises(PrivacyError):

@@ -779,8 +779,8 @@ def _part(query: Any, name: str | None) -> PartOfSum:
 
 
 def _share(share: Fraction) -> Fraction:
-    """Return an exact share. A float would hide a rounding that isn't accounted for."""
-    if not isinstance(share, Fraction):
+    """Return an exact share. A float would hide a rounding, and a subclass may have its own arithmetic."""
+    if type(share) is not Fraction:
         raise errors.InexactShare(share=share)
     return share
 
