@@ -7,7 +7,7 @@ import pytest
 
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.records import EntryState
-from discreet.privacy.ledger.release import PaidRelease, releasing
+from discreet.privacy.ledger.release import PaidRelease, foreseen, releasing
 from discreet.testing import refuses
 from privacy_values import make
 
@@ -198,5 +198,60 @@ def test_a_process_of_the_same_number_does_not_use_the_spending(tmp_path):
         draw(tmp_path, end=KeyboardInterrupt())
     (tmp_path / "other" / "ledger").symlink_to(tmp_path / "ledger")
     draw(tmp_path / "other")
+    assert states(tmp_path) == [EntryState.OPEN, EntryState.DONE]
     draw(tmp_path)
     assert states(tmp_path) == [EntryState.DONE] * 2
+
+
+def test_a_copy_of_a_record_publishes_nothing_for_a_spending_that_is_done(tmp_path, monkeypatch):
+    """The copy has a draft with its digest when the original publishes."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        draw(one, end=KeyboardInterrupt())
+    shutil.copytree(one, other)
+    (other / "ledger").unlink()
+    (other / "ledger").symlink_to(one / "ledger")
+    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+        cut_in(((PaidRelease, "_publish"), False), stopped)
+        draw(other, content="second")
+    draw(one, content="first")
+    draw(other, content="third")
+    assert {(folder / "model").read_text() for folder in (one, other)} == {"first", "second"}
+    assert states(one) == [EntryState.DONE] * 2
+
+
+def test_a_draft_that_is_gone_before_it_was_published_is_drawn_and_spent_again(tmp_path, monkeypatch):
+    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+        cut_in(((PaidRelease, "_publish"), False), stopped)
+        draw(tmp_path)
+    book = Ledger.open(tmp_path / "ledger")
+    with foreseen(tmp_path / "model", COMMAND) as release:
+        assert release.waiting(book) == book.entries()[0]
+        release.draft.unlink()
+        assert release.waiting(book) is None
+        assert release.continued(book, "shop", make(), "biases") is None
+    with pytest.raises(KeyboardInterrupt), releasing(tmp_path / "model", COMMAND) as release:
+        assert release.finish(book) is None and release.is_gone and not release.has_begun
+        raise KeyboardInterrupt
+    draw(tmp_path)
+    assert states(tmp_path) == [EntryState.DONE] * 2
+
+
+def test_a_spending_that_ended_is_not_continued(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        draw(tmp_path, end=KeyboardInterrupt())
+    book = Ledger.open(tmp_path / "ledger")
+    with foreseen(tmp_path / "model", COMMAND) as release:
+        assert release.continued(book, "shop", make(), "biases") == book.entries()[0]
+        assert release.continued(book, "shop", make(), "other") is None
+        book.close(book.entries()[0], EntryState.FAILED)
+        assert release.continued(book, "shop", make(), "biases") is None and not release.held(book)
+
+
+def test_a_draft_without_a_digest_is_removed_before_the_next_draw(tmp_path):
+    with pytest.raises(KeyboardInterrupt), releasing(tmp_path / "model", COMMAND) as release:
+        release.draft.write_text("half")
+        with Ledger.open(tmp_path / "ledger", release=release).spend("shop", make(), what="biases"):
+            assert not release.draft.exists()
+            raise KeyboardInterrupt
