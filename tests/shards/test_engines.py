@@ -142,8 +142,6 @@ def test_dask_and_memory_learn_one_model(table, expected, tmp_path):
         assert [digest(data, *model) for model in MODELS] == expected
 
 
-# Tests turn warnings into errors, and Spark warns of a pandas that this path doesn't use.
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.slow
 def test_spark_and_memory_learn_one_model(table, expected):
     pytest.importorskip("pyspark", reason="needs the extra `spark`, and Java")

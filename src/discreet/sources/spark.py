@@ -13,6 +13,7 @@ import re
 import socket
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -68,7 +69,10 @@ def session(address: str) -> Iterator[Any]:
     except Exception as error:
         raise errors.SparkNotStarted(address=address) from error
     try:
-        yield opened
+        with warnings.catch_warnings():
+            # Nothing here uses pandas.
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            yield opened
     finally:
         opened.stop()
 
