@@ -342,6 +342,18 @@ def test_no_period_of_any_dates_costs_more_than_the_budget(period, monkeypatch):
     assert all(third >= later(first, months) for first, third in zip(days, days[2:], strict=False))
 
 
+def test_a_spending_of_the_first_moment_of_a_period_counts(monkeypatch):
+    clock = clocked(monkeypatch, datetime(2026, 3, 2, tzinfo=UTC))
+    ledger = Ledger.in_memory()
+    ledger.set_budget("shop", promise(1.0), renews=Period.YEARLY)
+    pay(ledger, 1.0, 1e-8)
+    clock["now"] = datetime(2027, 3, 1, 23, 59, tzinfo=UTC)
+    with pytest.raises(BudgetError):
+        pay(ledger, 0.1, 1e-8)
+    clock["now"] += timedelta(minutes=1)
+    pay(ledger, 1.0, 1e-8)
+
+
 def later(day, months):
     """Return the same day so many months later, or the last day of a shorter month."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
