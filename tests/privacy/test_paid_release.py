@@ -238,15 +238,17 @@ def test_a_draft_that_is_gone_before_it_was_published_is_drawn_and_spent_again(t
     assert states(tmp_path) == [EntryState.DONE] * 2
 
 
-def test_a_spending_that_ended_is_not_continued(tmp_path):
+@pytest.mark.parametrize("end", [EntryState.DONE, EntryState.FAILED])
+def test_a_spending_that_ended_is_not_continued(tmp_path, end):
     with pytest.raises(KeyboardInterrupt):
         draw(tmp_path, end=KeyboardInterrupt())
     book = Ledger.open(tmp_path / "ledger")
     with foreseen(tmp_path / "model", COMMAND) as release:
         assert release.continued(book, "shop", make(), "biases") == book.entries()[0]
         assert release.continued(book, "shop", make(), "other") is None
-        book.close(book.entries()[0], EntryState.FAILED)
-        assert release.continued(book, "shop", make(), "biases") is None and not release.held(book)
+        book.close(book.entries()[0], end)
+        assert release.continued(book, "shop", make(), "biases") is None
+        assert bool(release.held(book)) == (end is EntryState.DONE)
 
 
 def test_a_draft_without_a_digest_is_removed_before_the_next_draw(tmp_path):
