@@ -33,7 +33,7 @@ def neighbors(model: FittedModel, items: list[int], *, plain: bool) -> Near:
     if not plain:
         found = model.similar_items(model.catalog.id_at(items).tolist(), K)
         return [model.catalog.index_of([other for other, _ in near]).tolist() for near in found.values()]
-    tell = model.scorer.similarities(noised=False)
+    tell = model.scorer.similarities(noise=0.0)
     nearest = (np.argsort(-tell(item, K).similarity, kind="stable") for item in items)
     return [
         [one for one in order[: K + 1].tolist() if one != item][:K]
@@ -62,7 +62,7 @@ def stated(model: FittedModel, items: list[int]) -> float:
 
 def right(near: Near, items: list[int], reference: FittedModel) -> float:
     """Return which part of the neighbors is among the nearest tenth by the fit without noise."""
-    tell = reference.scorer.similarities(noised=False)
+    tell = reference.scorer.similarities(noise=0.0)
     found = []
     for item, own in zip(items, near, strict=True):
         similarity = tell(item, K).similarity

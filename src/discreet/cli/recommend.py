@@ -522,7 +522,7 @@ def _show_reasons(found: lib.Explanation, lead: float, titles: Beside, vague: bo
 def tells_similar(model: lib.FittedModel) -> bool:
     """Return whether `discreet model similar` works with this model."""
     try:
-        model.scorer.similarities(noised=True)
+        model.scorer.similarities(noise=1.0)
     except DiscreetError:
         return False
     return True

@@ -26,6 +26,7 @@ from discreet.models.histories import Moment, person_row, variants
 from discreet.models.lists import item_places, listable, titles_in_order
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
+from discreet.privacy import Guarantee, gaussian_multiplier
 from discreet.report import TableView
 
 if TYPE_CHECKING:
@@ -388,12 +389,17 @@ def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[Listin
     Effects that noise may have made are skipped: a simulated fit also has noise, an infinite epsilon none.
     """
     try:
-        neighbors = model.scorer.similarities(noised=model.guarantee.epsilon < np.inf)
+        neighbors = model.scorer.similarities(noise=_least_noise(model.guarantee))
     except NoFactorsFound as error:
         return [Listing((), why_empty=str(error)) for _ in places]
     ids = model.catalog.id_at(np.asarray(places, dtype=np.int64)).tolist()
     found = (_named(model, place, neighbors(place, k), k) for place in places)
     return [Listing(near, why_empty=nothing_similar(item)) for item, near in zip(ids, found, strict=True)]
+
+
+def _least_noise(promise: Guarantee) -> float:
+    """Return the noise multiplier of one release that spends the whole guarantee; 0 without a guarantee."""
+    return gaussian_multiplier(promise.epsilon, promise.delta) if promise.delta else 1 / promise.epsilon
 
 
 def nothing_similar(called: ItemId) -> str:

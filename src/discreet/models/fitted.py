@@ -341,8 +341,8 @@ class FittedModel(TableView):
         """Return up to `k` neighbors of an item, nearest first: (item, similarity) pairs.
 
         Only items that stand out of the noise are named, so there may be fewer, or none. Each has the chance
-        that noise alone didn't bring it near (`above_noise`). The noise is estimated from the released
-        numbers themselves, which costs nothing. An empty list states why. With a
+        that noise alone didn't bring it near (`above_noise`). The noise follows from the guarantee and the
+        released counts, which costs nothing. An empty list states why. With a
         list of items, neighbors come by item, and `to_frame` returns all of them as one table.
         """
         from discreet.models.answers import similar_to

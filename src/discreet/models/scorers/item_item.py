@@ -49,7 +49,7 @@ class WeightsScorer(Scorer):
     fading: float = 0.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
+    def similarities(self, *, noise: float) -> Callable[[int, int], NearestItems]:
         """Return how much having chosen an item supports each other one; counted without noise."""
 
         def neighbors(item: int, k: int) -> NearestItems:
@@ -200,7 +200,7 @@ class NeighborScorer(Scorer):
         chosen = sparse.csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
         return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
+    def similarities(self, *, noise: float) -> Callable[[int, int], NearestItems]:
         """Return an item's kept neighbors; the least of them shows how near noise alone brings an item."""
 
         def neighbors(item: int, k: int) -> NearestItems:
@@ -208,13 +208,13 @@ class NeighborScorer(Scorer):
             found = np.full(count, -np.inf)
             kept = self.neighbor_similarities[item].astype(np.float64)
             found[self.neighbors[item]] = np.where(kept > 0, kept, -np.inf)
-            if not noised:
+            if not noise:
                 return NearestItems(found, None)
             part = min(max(width / max(count - 1, 1), 1e-9), 1.0)
             # Of symmetric noise a quarter lies above this many deviations; all of it where more is kept.
             part, edge = (0.25, np.quantile(kept, 0.75)) if part > 0.5 else (part, kept.min(initial=np.inf))
-            noise = max(float(edge) / -float(special.ndtri(part)), np.finfo(np.float64).tiny)
-            chance = special.ndtr(-found / noise)
+            deviation = max(float(edge) / -float(special.ndtri(part)), np.finfo(np.float64).tiny)
+            chance = special.ndtr(-found / deviation)
             return NearestItems(found, 1 - false_discoveries(chance))
 
         return neighbors

@@ -416,12 +416,15 @@ class Scorer(ABC):
         """Return the counts by which noise has shortened the items' vectors; None where it has not."""
         return None
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
-        """Return what finds neighbors of one item, given how many are wanted; `noised` if noise was added."""
+    def similarities(self, *, noise: float) -> Callable[[int, int], NearestItems]:
+        """Return what finds neighbors of one item, given how many are wanted.
+
+        `noise` is the multiplier of one release of the whole budget; 0 if no noise was added.
+        """
         vectors, counts = self.item_vectors(), self.known_by()
         if counts is not None:
-            return KnownVectors.of(vectors, counts, noised=noised).neighbors
-        return Directions.of(vectors, noised=noised).neighbors
+            return KnownVectors.of(vectors, counts, noise=noise).neighbors
+        return Directions.of(vectors, noised=noise > 0).neighbors
 
 
 def without_history(people: Interactions) -> Interactions:

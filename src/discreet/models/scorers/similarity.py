@@ -1,14 +1,14 @@
-"""Find which items stand out as similar, and with what confidence; the noise is estimated from the release.
+"""Find which items stand out as similar, and with what confidence.
 
-Where vectors are shrunk by what is known of an item, their lengths over the released counts show how much
-that is: with a share p^2 / (p^2 + k^2) known of an item of popularity p, k follows from a curve through all
-lengths. What is not known of two vectors is what their product may be wrong by. Where vectors are not shrunk,
+Where vectors are sums of noisy contributions over released counts, the noise follows from the guarantee: an
+item of popularity p is known in the share p^2 / (p^2 + k^2), with k by the noise of one release and the
+directions. Counts have noise, too, so each counts as its least by its rank: where items are many, noise alone
+makes large counts. What is not known of two vectors is what their product may be wrong by. Other vectors'
 neighbors must be nearer than random directions would be.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -20,12 +20,14 @@ from discreet.models.scorers.ranking import log_chance
 # Neighbors that are less sure are not named. The chance counts by the shares known of both vectors, to this
 # power: what isn't known of a vector may also be what sets it apart. benchmarks/neighbors.py --reference
 # measures which part of those named is right.
-_LEAST_CHANCE, _KNOWN_POWER = 0.6, 4
+_LEAST_CHANCE, _KNOWN_POWER = 0.6, 2
+# One release of the whole budget has the least noise. Counts and vectors each get a part of it, so theirs is
+# larger by these factors; two fits with different noise show by how much (benchmarks/neighbors.py).
+_COUNT_NOISE, _VECTOR_NOISE = 1.7, 3.0
 # The largest part of false discoveries among those named.
 _MOST_FALSE = 0.1
 # A neighbor is more similar than this part of the catalog; where many are asked for, than fewer.
 _NEARER_THAN = 0.9
-_CANDIDATES = 60
 # In fewer directions than three, half or a quarter of the catalog lies together, whatever sets it apart in
 # the directions that the noise hid. Items are then not named; the number is between two and three.
 _FEWEST_DIRECTIONS = 2.5
@@ -56,16 +58,17 @@ class KnownVectors(NamedTuple):
     noised: bool
 
     @classmethod
-    def of(cls, vectors: Floats, popularity: Floats, *, noised: bool) -> Self:
-        """Estimate from lengths and counts what is known of each vector."""
+    def of(cls, vectors: Floats, popularity: Floats, *, noise: float) -> Self:
+        """Deduce what is known of each vector from the counts and the `noise` of one release (0: none)."""
         squares = (vectors**2).sum(axis=1)
         weighed = squares @ vectors**2
-        if noised:
-            usual, known = _known(squares, popularity)
-        else:
-            usual, known = float(weighed.sum()) / max(float(squares.sum()), _TINY), np.ones(squares.size)
+        known = known_shares(popularity, noise, _directions(weighed)) if noise else np.ones(squares.size)
+        usual = float(known @ squares) / max(float(known @ known), _TINY)
+        if not noise:
+            usual = float(weighed.sum()) / max(float(squares.sum()), _TINY)
         spread = usual * weighed / max(float(weighed.sum()), _TINY)
-        return cls(vectors, known, spread, np.sqrt(np.maximum(np.maximum(squares, usual), _TINY)), noised)
+        lengths = np.sqrt(np.maximum(np.maximum(squares, usual), _TINY))
+        return cls(vectors, known, spread, lengths, bool(noise))
 
     def neighbors(self, item: int, k: int) -> NearestItems:
         """Return similarities less one standard error, so that items known badly come late.
@@ -97,21 +100,18 @@ def _directions(spread: Floats) -> float:
     return float(spread.sum() ** 2 / max(float((spread**2).sum()), _TINY))
 
 
-def _known(squares: Floats, popularity: Floats) -> tuple[float, Floats]:
-    """Return the usual squared length of a vector that is known, and which share of each one is.
+def known_shares(popularity: Floats, noise: float, directions: float) -> Floats:
+    """Return which share of each item's vector is known, given the `noise` of one release.
 
-    All of it, unless lengths that grow with popularity fit better than one for all by what BIC asks for.
+    The count at rank r is reduced by what noise alone makes of the r-th largest of as many items without
+    users: about sqrt(2 log(items / r)) deviations.
     """
-    usual = float(squares.mean())
-    clearly = 1 - min(2 * math.log(max(squares.size, 2)) / max(squares.size, 1), 1.0)
-    best = (clearly * float(((squares - usual) ** 2).sum()), usual, np.ones(squares.size))
-    for middle in np.quantile(popularity, np.linspace(0.02, 0.999, _CANDIDATES)):
-        share = 1 / (1 + (middle / popularity) ** 2)
-        usual = float(share @ squares) / max(float(share @ share), _TINY)
-        misfit = float(((squares - usual * share) ** 2).sum())
-        if misfit < best[0]:
-            best = (misfit, usual, share)
-    return best[1], best[2]
+    rank = np.empty(popularity.size)
+    rank[np.argsort(-popularity, kind="stable")] = np.arange(1, popularity.size + 1)
+    by_chance = _COUNT_NOISE * noise * np.sqrt(2 * np.log(popularity.size / rank))
+    squares = np.maximum(popularity - by_chance, 0.0) ** 2
+    shares: Floats = squares / (squares + (_VECTOR_NOISE * noise) ** 2 * directions)
+    return shares
 
 
 class Directions(NamedTuple):
