@@ -355,3 +355,31 @@ def test_one_spending_never_gives_two_outputs(name, points, prepared, discreet):
         most = max(len({content for called, content in drawn if called == one}) for one in names)
         assert most <= len(entries(folder)) - paid, f"{name}, killed at call {at} of {disk.count}"
         shutil.rmtree(folder)
+
+
+def test_two_years_of_one_process_number_are_two_spendings(prepared, discreet):
+    """Processes of containers have the same few numbers. One was killed before it spent, one at its end."""
+    verb = VERBS["follow start"]
+    other = ("follow", "start", "other", *verb.command[3:])
+    for number in range(1, 200):
+        folder = prepared(verb, number)
+        with dying(folder, number), pytest.raises(Killed):
+            discreet(*verb.command)
+        gc.collect()
+        if entries(folder):
+            break
+    before = number - 1
+    for at in range(before, 200):
+        folder = prepared(verb, 1000 + at)
+        with dying(folder, before), pytest.raises(Killed):
+            discreet(*verb.command)
+        gc.collect()
+        assert not entries(folder) and (folder / ".follow-year").exists()
+        with dying(folder, at), pytest.raises(Killed):
+            discreet(*other)
+        gc.collect()
+        if (folder / "other").exists():
+            break
+    assert [one[3] for one in entries(folder)] == ["open"]
+    assert discreet(*verb.command)[0] == 0
+    assert [one[3] for one in entries(folder)] == ["open", "done"]
