@@ -74,6 +74,7 @@ def test_what_cannot_be_refitted_is_one_sentence(discreet, ratings, tmp_path):
     code, shown, error = discreet("refit", first, other, "--out", out)
     one_sentence(code, shown, error)
     assert "--drop-unknown" in error
+    assert "--items" in error
     one_sentence(*discreet("refit", first, ratings, "--out", first, "--force"))
     one_sentence(*discreet("refit", tmp_path / "nothing.discreet", ratings, "--out", out))
     assert not out.exists()

@@ -210,3 +210,22 @@ def test_the_chance_of_a_neighbor_is_named_for_the_noise_alone():
         assert found.confidence == found.above_noise
     listed = Listing([SimilarItem("b", 0.5, 0.9)])
     assert listed.to_frame()["above_noise"].to_list() == [0.9]
+
+
+@pytest.mark.parametrize(
+    ("member", "instead"),
+    [
+        ("similar", "similar_items"),
+        ("neighbours", "similar_items"),
+        ("recommend_for_user", "recommend(history"),
+        ("user_factors", "contains no users"),
+        ("recomend", "recommend"),
+    ],
+)
+def test_names_of_other_libraries_name_the_present_call(member, instead):
+    model = Ease().fit(toy_interactions(n_users=60, seed=8))
+    assert not hasattr(model, member)
+    with pytest.raises(AttributeError) as caught:
+        getattr(model, member)
+    assert caught.value.code == "no-such-member" and instead in caught.value.instead
+    assert pickle.loads(pickle.dumps(caught.value)).member == member

@@ -20,6 +20,7 @@ from discreet.cli.messages import UsageError, message_for_terminal
 from discreet.cli.options.parsing import HELP_ALL, MANY, UNUSUAL, spread
 from discreet.cli.output.printing import UnreadError, remark, speak, write
 from discreet.cli.verbs import (
+    ELSEWHERE,
     HIDDEN,
     MORE,
     OLD,
@@ -145,7 +146,10 @@ class _Named(TyperGroup):
         """Return the command that the first argument names."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             listed = f" `{ctx.command_path} {self.listing}` lists the commands."
-            ctx.fail(f"Unknown command {args[0]!r}.{suggestion(args[0], self.known()) or listed}")
+            close = suggestion(args[0], self.known())
+            if args[0] in ELSEWHERE:
+                close = f" Use `{' '.join(('discreet', *ELSEWHERE[args[0]]))}`."
+            ctx.fail(f"Unknown command {args[0]!r}.{close or listed}")
         return super().resolve_command(ctx, args)
 
 

@@ -110,6 +110,19 @@ OLD: dict[str, tuple[str, ...]] = {
     "theory": ("papers", "theory"),
     "reproduce": ("papers", "reproduce"),
 }
+# What other programs call a command.
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "neighbors": ("model", "similar"),
+    "neighbours": ("model", "similar"),
+    "similar-items": ("model", "similar"),
+    "train": ("fit",),
+    "predict": ("recommend",),
+    "update": ("refit",),
+    "info": ("model", "label"),
+    "inspect": ("model", "label"),
+    "benchmark": ("compare",),
+    "test": ("evaluate",),
+}
 # Earlier groups: the new command of each part.
 OLD_PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "party": {"serve": ("federation", "party")},

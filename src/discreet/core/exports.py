@@ -59,7 +59,9 @@ def _finder(
         exporting = (one for one in packages if name in importlib.import_module(one).__all__)
         home, own = homes.get(name) or (next(exporting, None), name)
         if home is None:
-            raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+            module = sys.modules[owner]
+            # With these fields, Python names a similar one.
+            raise AttributeError(f"module {owner!r} has no attribute {name!r}", name=name, obj=module)
         place = importlib.import_module(home)
         found = getattr(place, own) if hasattr(place, own) else importlib.import_module(f"{home}.{own}")
         setattr(sys.modules[owner], name, found)

@@ -42,7 +42,7 @@ class NotDeclared(DataError):
     declared: int
     example: object = None
     text = """{count:,} of {of:,} {what} aren't among the {declared:,} declared {what}{such}. Declare them
-    too, or ignore them: {arg:drop_unknown=True}."""
+    too with {arg:catalog}, or ignore them: {arg:drop_unknown=True}."""
 
     @property
     def such(self) -> str:

@@ -235,6 +235,33 @@ class NoFactorsFound(DiscreetError):
     can't find similar items. More users, a larger epsilon, or public item features would help."""
 
 
+# Methods of earlier versions and of other libraries, and the call that does the same here.
+_CALLS = {
+    "similar_items(item, k=10)": "similar neighbors neighbours get_neighbors most_similar",
+    "recommend(history, k=10)": "recommend_for_user predict_for_user top_n top_k get_recommendations",
+    "recommend_all(histories)": "recommend_many recommend_for_all_users recommendForAllUsers",
+    "recommend(history, among=items)": "rank_items rank score score_items",
+    "titles([item])": "title item_title item_titles",
+    "scorer.item_vectors()": "item_factors item_vectors item_embeddings item_biases",
+    "guarantee": "privacy epsilon label",
+}
+_INSTEAD = {name: call for call, names in _CALLS.items() for name in names.split()}
+
+
+class NoSuchMember(DiscreetError, AttributeError):
+    member: str
+    members: Collection[str]
+    text = "A fitted model has no {member!r}.{instead}"
+
+    @property
+    def instead(self) -> str:
+        """The call that does the same, or the most similar name."""
+        if self.member.startswith("user_") or self.member == "similar_users":
+            return " It contains no users: pass a history to model.recommend(history, k=10)."
+        call = _INSTEAD.get(self.member) or most_similar(self.member, self.members)
+        return "" if call is None else f" Use model.{call}."
+
+
 class SimilarItemsHasNo(ParameterError):
     given: Collection[str]
     text = "similar_items has no {given:and}. Pass an item and how many: model.similar_items(item, k=10)."

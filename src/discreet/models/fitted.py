@@ -23,6 +23,7 @@ from discreet.models.answers import Explanation, ListedItem, Listing, SimilarIte
 from discreet.models.errors import (
     MalformedPart,
     NoRatingsPredicted,
+    NoSuchMember,
     NotPairs,
     OtherCatalog,
     SimilarItemsHasNo,
@@ -405,6 +406,15 @@ class FittedModel(TableView):
         """Raise if this model can't predict ratings: there were some, and the fit ignored them."""
         if self.parameters.get("purpose") == "lists" and self.parameters.get("feedback") == "explicit":
             raise NoRatingsPredicted()
+
+    # Type checkers know the members, and must reject others.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Raise with the present name of what earlier versions and other libraries call otherwise."""
+            raise NoSuchMember(
+                member=name, members=[one for one in dir(FittedModel) if not one.startswith("_")]
+            )
 
     def _place(self, item: ItemId) -> int:
         place = int(self.catalog.index_of([item])[0])
