@@ -145,7 +145,7 @@ class ScorerContract:
         for item, near in found.items():
             assert near == model.similar_items(item, 5) and len(near) <= 5 and item not in dict(near)
             assert _falls(similarity for _, similarity in near)
-            certain = [one.confidence for one in near]
+            certain = [one.above_noise for one in near]
             assert all(one is None or 0.6 <= one <= 1 for one in certain)
             assert not model.guarantee.is_private or None not in certain
         with pytest.raises(DataError):
