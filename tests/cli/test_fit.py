@@ -246,3 +246,18 @@ def test_a_dry_run_needs_no_output_and_reads_the_titles(discreet, ratings, tmp_p
     code, _, error = discreet(*given)
     assert code == 2 and "[option-missing]" in error
     one_sentence(*discreet(*given, "--dry-run", "--titles", tmp_path / "none.csv"))
+
+
+@pytest.mark.parametrize(
+    ("more", "delta"),
+    [
+        ((), 1e-6),
+        (("--people", "1000"), 1e-6),
+        (("--people", "5000000"), 2e-8),
+        (("--people", "5000000", "--delta", "1e-7"), 1e-7),
+    ],
+)
+def test_delta_follows_the_declared_number_of_users(discreet, ratings, more, delta):
+    code, out, error = discreet("fit", ratings, "--epsilon", "1", "--dry-run", "--json", *more)
+    assert code == 0, error
+    assert json.loads(out)["guarantee"]["delta"] == pytest.approx(delta)

@@ -91,7 +91,9 @@ SchemaFile = Annotated[
 Delta = Annotated[
     float | None,
     typer.Option(
-        "--delta", help="Additive term of the guarantee. Keep it far below 1/users. Default: the model's."
+        "--delta",
+        help="Additive term of the guarantee. Keep it far below 1/users. Default: the model's, and at most a "
+        "tenth of 1/--people.",
     ),
 ]
 Purpose = Annotated[
@@ -334,8 +336,12 @@ class Learning:
             if name in parsed:
                 raise SetByOption(name=name)
         parsed["epsilon"] = self.epsilon
+        usual = lib.model_settings.defaults(self.model).get("delta")
         if self.delta is not None:
             parsed["delta"] = self.delta
+        elif usual and reading is not None and (reading.people or 0) > 0:
+            # Declared, not counted: counting the users would be a query.
+            parsed["delta"] = min(usual, 0.1 / (reading.people or 1))
         estimator = lib.model_settings.estimator(self.model, parsed)
         if implicit:
             refuse_without_ratings([estimator], reading)
