@@ -3,7 +3,9 @@
 import json
 import shlex
 import sqlite3
+from contextlib import closing
 
+import openpyxl
 import pytest
 
 from discreet.privacy.ledger.ledger import Ledger
@@ -114,3 +116,58 @@ def test_a_name_that_comes_from_the_file_is_remarked_next_to_other_accounts(shop
     again = discreet("fit", "february.csv", *fit[2:], "--out", "second")
     assert again[0] == 0 and "'january'" in again[2] and "'february'" in again[2]
     assert "'january'" not in discreet("fit", "february.csv", *fit[2:], "--name", "new", "--out", "third")[2]
+
+
+def table_in(folder, kind, rows):
+    """Write a table of purchases, some of whose rows can't be read."""
+    names = ("user", "item", "rating")
+    if kind == "csv":
+        lines = [",".join("" if cell is None else str(cell) for cell in row) for row in (names, *rows)]
+        (folder / "sales.csv").write_text("\n".join(lines) + "\n")
+        return "sales.csv"
+    if kind == "jsonl":
+        lines = [json.dumps({"user": {"id": u}, "item": {"id": i}, "rating": r}) for u, i, r in rows]
+        (folder / "sales.jsonl").write_text("\n".join(lines) + "\n")
+        return "sales.jsonl"
+    if kind == "guessed.jsonl":
+        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+        (folder / "sales.jsonl").write_text("\n".join(lines) + "\n")
+        return "sales.jsonl"
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        for row in (names, *rows):
+            book.active.append(row)
+        book.save(folder / "sales.xlsx")
+        return "sales.xlsx"
+    with closing(sqlite3.connect(folder / "shop.db")) as base:
+        base.execute("CREATE TABLE sales (user TEXT, item TEXT, rating REAL)")
+        base.execute("CREATE TABLE other (x)")
+        base.executemany("INSERT INTO sales VALUES (?, ?, ?)", rows)
+        base.commit()
+    return "shop.db::sales"
+
+
+@pytest.mark.parametrize("bad", [None, "rating", "item"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "guessed.jsonl", "xlsx", "db"])
+def test_what_describe_proposes_reads_the_file_as_describe_did(kind, bad, tmp_path, monkeypatch, discreet):
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"u{k}", f"i{j}", 1 + (k + j) % 5) for k in range(150) for j in range(12)]
+    if bad is not None:
+        rows[30] = ("u2", "i6", None) if bad == "rating" else ("u2", None, 3)
+    file = table_in(tmp_path, kind, rows)
+    columns = ("--columns", "user=user.id,item=item.id") if kind == "jsonl" else ()
+    code, out, error = discreet("describe", file, *columns)
+    assert code == 0, error
+    assert ("--implicit" in error) == (bad == "rating")
+    words = printed(out)
+    assert ("--skip-bad-lines" in words) == (bad is not None)
+    code, out, error = discreet(*words)
+    assert code == 0, error
+    # The command that `try` proposes next reads the file in the same way, too.
+    code, _, error = discreet(*printed(out))
+    assert code == 0, error
+    if bad is not None:
+        code, _, error = discreet(
+            "fit", file, *columns, "--model", "popularity", "--epsilon", "1", "--out", "m"
+        )
+        assert code == 1 and "--skip-bad-lines" in error and ("--implicit" in error) == (bad == "rating")

@@ -48,7 +48,8 @@ def describe(
         guess, unread, rated = _guessed(file, text, choice, rated=not implicit)
         # Unreadable rows are counted here, so that the data owner can look at them before a fit.
         droppable = guess.format in ("text", "json", "parquet", "cells")
-        source = lib.read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
+        with lib.skipped_rows() as skipped:
+            source = lib.read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
     if not len(source.columns.items):
         raise lib.EmptyData(name=source.name, what=lib.what_is_read(guess))
     if out is not None:
@@ -71,13 +72,28 @@ def describe(
         "that `describe` guessed from your data. To declare a field public, remove it from the list."
     )
     plain = not (rated or text.weights)
-    given = {"--columns": columns, "--implicit": plain} if out is None else {"--schema": out}
-    given |= text.given() if out is None else {}
+    given: dict[str, Any] = {"--schema": out}
+    if out is None:
+        # Bad JSON lines are skipped only if their keys are declared.
+        named = (
+            _all_columns(source.schema, columns, choice) if skipped and guess.format == "json" else columns
+        )
+        given = {"--columns": named, "--implicit": plain, **text.given()}
+        given |= {"--skip-bad-lines": True} if skipped else {}
     return Output(
         {"schema": source.schema.to_json(), "rows": len(source.columns.items), "unread_times": unread},
         lambda: show(*_tables(source)),
         *said,
         lambda: show_next(command_line("discreet", "try", file, options=given)),
+    )
+
+
+def _all_columns(schema: lib.Schema, columns: str | None, choice: lib.Choice | None) -> str:
+    """Return the option `--columns` with every role of a schema."""
+    given = [columns] if columns else []
+    own = {"time": "none", **schema.roles}
+    return ",".join(
+        [*given, *(f"{role}={name}" for role, name in own.items() if role not in {"weight", *(choice or {})})]
     )
 
 

@@ -87,6 +87,7 @@ from discreet.data.reading.tables import fits as fits
 from discreet.data.reading.tables import is_there as is_there
 from discreet.data.reading.tables import read_rows as read_rows
 from discreet.data.reading.tables import tables_at as tables_at
+from discreet.data.reading.tally import skipped_rows as skipped_rows
 from discreet.data.reading.text import spans as spans
 from discreet.data.roles import DECIMAL_COMMA as DECIMAL_COMMA
 from discreet.data.roles import ITEM as ITEM

@@ -77,13 +77,16 @@ class BadValues(BadRows):
 
     what: str
     keys: tuple[str, ...] = ()
+    #: Whether the rows can be read without these values, as interactions.
+    optional: bool = False
     text = """{count:,} of {of:,} {what} are missing or not finite{first}. Fill them in, or skip these rows:
     {arg:skip_bad_lines=True}."""
 
     def template(self) -> str:
         """Return the template; lines are skipped only if their keys are declared."""
         with_keys = " Also declare the keys of JSON lines: pass {keys:all} with {arg:columns}."
-        return self.text + with_keys if self.keys else self.text
+        without = " To use all rows for recommendations, ratings or not, pass {arg:implicit=True} instead."
+        return self.text + with_keys * bool(self.keys) + without * self.optional
 
 
 class NotNumeric(DataError):

@@ -103,7 +103,7 @@ def _read_rows(path: str | Path, schema: Schema, span: Span | None) -> TableSour
     if len(files) == 1:
         return _rows_of(files[0], schema, span)
     name = _folder_name(path, files)
-    with counted_together(name):
+    with counted_together(name, schema):
         found = [_rows_of(file, schema, span) for file in files]
     return replace(found[0], columns=joined_columns([one.columns for one in found]), name=name)
 

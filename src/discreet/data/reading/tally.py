@@ -45,10 +45,11 @@ _SKIPPED = {
 }
 # What the files that are read together have of each.
 _together: ContextVar[npt.NDArray[np.int64] | None] = ContextVar("together", default=None)
+_skipped: ContextVar[list[str] | None] = ContextVar("skipped", default=None)
 
 
 @contextmanager
-def counted_together(name: str) -> Iterator[None]:
+def counted_together(name: str, schema: Schema) -> Iterator[None]:
     """Log the rows that are skipped in several files in one line."""
     total = np.zeros(_REASONS, np.int64)
     token = _together.set(total)
@@ -57,13 +58,33 @@ def counted_together(name: str) -> Iterator[None]:
     finally:
         _together.reset(token)
     if total[1:OTHER].any():
-        _log_skipped(total, name)
+        _log_skipped(total, name, schema)
 
 
-def _log_skipped(counts: npt.NDArray[np.int64], name: str) -> None:
+@contextmanager
+def skipped_rows() -> Iterator[list[str]]:
+    """Yield a list that gets a sentence for each source, or folder, of which rows are skipped."""
+    said: list[str] = []
+    token = _skipped.set(said)
+    try:
+        yield said
+    finally:
+        _skipped.reset(token)
+
+
+def _log_skipped(counts: npt.NDArray[np.int64], name: str, schema: Schema) -> None:
     reasons = (f"{counts[mark]:,} {words}" for mark, words in _SKIPPED.items() if counts[mark])
     bad, rows = int(counts[1:OTHER].sum()), int(counts[:OTHER].sum())
-    logger.warning("%s of %s rows of %s are skipped: %s.", f"{bad:,}", f"{rows:,}", name, ", ".join(reasons))
+    sentence = f"{bad:,} of {rows:,} rows of {name} are skipped: {', '.join(reasons)}."
+    if counts[RATING_MISSING] and schema.rating:
+        sentence += (
+            " To use all rows for recommendations, ratings or not, pass --implicit (implicit=True). "
+            "Predictions of ratings can only use rows with a rating."
+        )
+    said = _skipped.get()
+    if said is not None:
+        said.append(sentence)
+    logger.warning("%s", sentence)
 
 
 def shown_name(file: Path) -> str:
@@ -133,7 +154,7 @@ class Tally:
         if total is not None:
             total += self._counts
         elif self.bad:
-            _log_skipped(self._counts, self._name)
+            _log_skipped(self._counts, self._name, schema)
 
     def _error(self, mark: int, schema: Schema) -> DiscreetError:
         line, found = self._first[mark]
@@ -163,5 +184,6 @@ class Tally:
             **counted,
             what=_MISSING.get(mark, f"{number}s"),
             path=self._name,
+            optional=mark == RATING_MISSING and number == "rating",
             keys=(keys if schema.time else (*keys, "time=none")) if is_guessed else (),
         )
