@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from dp_accounting import GaussianDpEvent
 
 from command_line import rejected
 from discreet import model_settings, synthesize
@@ -13,8 +14,9 @@ from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.dossier.erasure import erasure
 from discreet.dossier.errors import NoReleases, UnknownEntries
 from discreet.follow import Following, FollowSettings
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Assumption, Basis, Fact, Guarantee, Kind, Neighbors, Trust, Unit
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.ledger import Account, Ledger
 from discreet.report.guarantee_wording import condition_text
 
 USER = Guarantee(
@@ -53,6 +55,45 @@ def test_live_releases_add_up_and_withdrawn_ones_do_not_count():
     found = erasure(book, "shop", withdrawn=[second], made=WHEN)
     assert found.remaining[0].amount[0] == pytest.approx(2.0)
     assert [entry.id for entry in found.withdrawn] == [second] and len(found.live) == 2
+
+
+def weighed(account, *promises, **rules):
+    """Return a ledger with Gaussian releases in an account of weights."""
+    book = Ledger.in_memory()
+    book.set_budget("shop", epsilon=5.0, delta=1e-6, account=account, **rules)
+    for promise in promises:
+        events = [GaussianDpEvent(gaussian_multiplier(promise.epsilon, promise.delta))]
+        with book.spend("shop", promise, what="model", events=events):
+            pass
+    return book
+
+
+@pytest.mark.parametrize("account", [Account.GAUSSIAN, Account.CONCENTRATED])
+def test_a_statement_adds_up_as_the_account_does(account):
+    book = weighed(account, *[USER] * 3)
+    found = erasure(book, "shop", made=WHEN)
+    assert found.remaining[0].amount == book.balance("shop").spent
+    assert found.remaining[0].amount[0] < 2.5 and found.remaining[0].amount[1] == 1e-6
+    assert found.to_json()["account"] == account.value
+    assert len(found.to_json()["assumes"]) == 1 + len(erasure(ledger(USER), "shop").to_json()["assumes"])
+    latest = book.entries("shop")[-1].id
+    fewer = erasure(book, "shop", withdrawn=[latest], made=WHEN)
+    assert fewer.remaining[0].amount == weighed(account, *[USER] * 2).balance("shop").spent
+
+
+def test_a_statement_counts_releases_from_before_a_new_start():
+    book = weighed(Account.GAUSSIAN, USER, USER)
+    book.set_budget("shop", epsilon=5.0, delta=1e-6, renewed="other users", reason="a new panel")
+    assert book.balance("shop").spent.epsilon == 0
+    (found,) = erasure(book, "shop", made=WHEN).remaining
+    assert found.amount == weighed(Account.GAUSSIAN, USER, USER).balance("shop").spent
+
+
+def test_releases_that_an_account_has_no_weight_for_are_added():
+    book = ledger(USER, USER)
+    book.set_budget("shop", epsilon=5.0, delta=1e-6, account=Account.GAUSSIAN, renewed="other users")
+    (found,) = erasure(book, "shop", made=WHEN).remaining
+    assert found.amount[0] == pytest.approx(2.0) and found.amount[0] >= 2.0
 
 
 def test_accounts_of_one_user_are_a_group():

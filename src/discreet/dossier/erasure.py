@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import reduce
+from operator import add
 from typing import Any, final
 
 from discreet.core import integer
 from discreet.dossier.errors import NoReleases, UnknownEntries
 from discreet.dossier.evidence import for_people
 from discreet.privacy import Guarantee, Ledger, Neighbors, Unit
+from discreet.privacy.ledger.ledger import Account
 from discreet.privacy.ledger.records import Entry
 from discreet.report import assumption_text, number_above, percent, posterior, under_condition
 
 FORMAT = "discreet-erasure"
 PROOF = "proofs/erasure.md"
+# Weights bound the releases of a fixed plan below the whole budget.
+_SIZES = "the epsilons of the releases weren't chosen from earlier releases"
 
 
 @final
@@ -72,6 +77,7 @@ class Erasure:
     live: tuple[Entry, ...]
     withdrawn: tuple[Entry, ...]
     remaining: tuple[Remaining, ...]
+    account: Account = Account.ADDING
 
     @property
     def is_bounded(self) -> bool:
@@ -87,6 +93,7 @@ class Erasure:
             "reference": self.reference,
             "accounts": self.accounts,
             "made": self.made.isoformat(timespec="seconds"),
+            "account": self.account.value,
             "bounded": self.is_bounded,
             "live": [_release(entry) for entry in self.live],
             "withdrawn": [_release(entry) for entry in self.withdrawn],
@@ -96,6 +103,7 @@ class Erasure:
                 "the ledger recorded every release about this dataset",
                 "no copy of a withdrawn release is left",
                 "the conditions on the label of every live release are true",
+                *([_SIZES] * (self.account != Account.ADDING)),
             ],
             "proof": PROOF,
         }
@@ -164,6 +172,7 @@ def erasure(
     unknown = sorted(set(withdrawn) - {entry.id for entry in entries})
     if unknown:
         raise UnknownEntries(dataset=dataset, entries=tuple(unknown))
+    budget = ledger.budget(dataset)
     live = tuple(entry for entry in entries if entry.id not in withdrawn)
     return Erasure(
         dataset=dataset,
@@ -171,15 +180,26 @@ def erasure(
         accounts=accounts,
         made=datetime.now(UTC) if made is None else made,
         live=live,
+        account=Account.ADDING if budget is None else budget.account,
         withdrawn=tuple(entry for entry in entries if entry.id in withdrawn),
-        remaining=tuple(Remaining(guarantee=total, accounts=accounts) for total in _totals(live)),
+        remaining=tuple(
+            Remaining(guarantee=total, accounts=accounts) for total in _totals(ledger, dataset, live)
+        ),
     )
 
 
-def _totals(entries: Collection[Entry]) -> list[Guarantee]:
-    """Return the sum of the releases with each privacy definition (adding is always valid)."""
-    totals: dict[object, Guarantee] = {}
+def _totals(ledger: Ledger, dataset: str, entries: Collection[Entry]) -> list[Guarantee]:
+    """Return all releases with each privacy definition together, as the dataset's account adds them up."""
+    groups: dict[object, list[Entry]] = {}
     for entry in entries:
-        known = totals.get(entry.guarantee.definition)
-        totals[entry.guarantee.definition] = entry.guarantee if known is None else known + entry.guarantee
-    return list(totals.values())
+        groups.setdefault(entry.guarantee.definition, []).append(entry)
+    return [_total(ledger, dataset, group) for group in groups.values()]
+
+
+def _total(ledger: Ledger, dataset: str, entries: Sequence[Entry]) -> Guarantee:
+    """Return the guarantee of these releases together, with the conditions of all of them."""
+    total = reduce(add, (entry.guarantee for entry in entries))
+    if not total.is_private:
+        return total
+    epsilon, delta = ledger.together(dataset, entries)
+    return replace(total, epsilon=epsilon, delta=delta)

@@ -51,7 +51,7 @@ def left_over(limit: float, spent: float) -> float:
 
 def group_delta(epsilon: float, delta: float, size: int) -> float:
     """Return the delta of a group: delta times 1 + e^eps + ... + e^((size-1) eps), rounded up; at most 1."""
-    if delta == 0 or math.isinf(epsilon):
+    if size == 1 or delta == 0 or math.isinf(epsilon):
         return delta
     exponent = math.log(delta) + (size - 1) * epsilon
     if exponent >= 0:

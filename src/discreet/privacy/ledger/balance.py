@@ -34,16 +34,33 @@ class Balance:
 def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:
     """Return the balance of a budget after the counted spendings."""
     limit = budget.guarantee
+    spent = together(budget, counted)
     if budget.account is Account.ADDING:
-        spent = _added(counted)
         left = Amount(left_over(limit.epsilon, spent.epsilon), left_over(limit.delta, spent.delta))
         return Balance(spent=spent, left=left, share=spent.epsilon / limit.epsilon)
     total, most = _weights(budget, counted), capacity(budget.account, limit)
     return Balance(
-        spent=Amount(epsilon_of(budget.account, total, limit.delta), limit.delta if total else 0.0),
+        spent=spent,
         left=_largest_release(budget, left_over(most, total)),
         share=total / most,
     )
+
+
+def together(budget: Budget | None, entries: Sequence[Entry]) -> Amount:
+    """Return the cost of these entries of one privacy definition together, as the budget's account adds up.
+
+    Entries without a budget, or with another definition than the budget, are added, which is always valid.
+
+    Raises:
+        PrivacyError: The account can't count one of the entries.
+    """
+    own = budget is not None and all(
+        entry.guarantee.definition == budget.guarantee.definition for entry in entries
+    )
+    if budget is None or not own or budget.account is Account.ADDING:
+        return _added(entries)
+    total, delta = _weights(budget, entries), budget.guarantee.delta
+    return Amount(epsilon_of(budget.account, total, delta), delta if total else 0.0)
 
 
 def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:

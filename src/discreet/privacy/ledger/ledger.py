@@ -11,7 +11,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 from discreet.core import FrameKind, Spent, renamed, require, to_frame
 from discreet.core.checks import DiscreetError
 from discreet.privacy.accounting.events import event_from_json, event_to_json
-from discreet.privacy.errors import NeedsEpsilon, SeveralDefinitions, SpendingEnded, Unbudgeted
+from discreet.privacy.errors import NeedsEpsilon, NotCounted, SeveralDefinitions, SpendingEnded, Unbudgeted
 from discreet.privacy.guarantee import Assumption, Guarantee
 from discreet.privacy.ledger.accounts import Account
-from discreet.privacy.ledger.balance import Balance, balance, require_covered
+from discreet.privacy.ledger.balance import Balance, balance, require_covered, together
 from discreet.privacy.ledger.chain import Anchor, Chain, latest_anchor, record_place
 from discreet.privacy.ledger.records import (
     BUDGETS,
@@ -313,6 +313,17 @@ class Ledger:
             if budget is None:
                 return None
             return balance(budget, counted_entries(connection, budget, datetime.now(UTC)))
+
+    def together(self, dataset: str, entries: Sequence[Entry]) -> Amount:
+        """Return the cost of some of a dataset's spendings, all of one privacy definition, as `balance` adds.
+
+        Earlier spending that the account can't count is added by epsilon and delta, which is always valid.
+        """
+        budget = self.budget(dataset)
+        try:
+            return together(budget, entries)
+        except NotCounted:
+            return together(None, entries)
 
     def remaining(self, dataset: str) -> Amount | None:
         """Return the rest of the budget, or None if spending isn't limited."""
