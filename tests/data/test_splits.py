@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.core.checks import DataError, ParameterError
-from discreet.data import Interactions
+from discreet.data import Interactions, read
 from discreet.data.splits import given, kfold, leave_one_out, parse_split, random_split, time_split
 from discreet.testing import refuses
 
@@ -187,6 +187,53 @@ def test_a_plan_is_read_from_words_and_carried_out(files):
     whole = Interactions.from_arrays([1, 1, 2, 1, 3, 4], [10, 20, 10, 30, 10, 40], [3, 4, 5, 2, 1, 1])
     split = next(parse_split("given:a.base,a.test").splits(whole, 1, folder=files))
     assert split.train.users is whole.users and split.test.n_ratings == 2
+
+
+@pytest.fixture
+def events(tmp_path):
+    """Events of one shop: all of them, and the same parted into two files."""
+    rows = ["ann,tea,view", "ann,jam,buy", "bob,tea,buy", "bob,jam,view", "cat,tea,buy"]
+    later = ["ann,ham,buy", "bob,ham,view", "cat,jam,buy", "cat,jam,buy"]
+    for name, part in (("all", [*rows, *later]), ("train", rows), ("test", later)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["who,what,event", *part]) + "\n")
+    # The same columns in another order.
+    turned = ["event,what,who", *(",".join(reversed(row.split(","))) for row in later)]
+    (tmp_path / "turned.csv").write_text("\n".join(turned) + "\n")
+    return tmp_path
+
+
+def pairs(data):
+    users, items = data.users.id_at(data.rows()), data.catalog.id_at(data.items)
+    return dict(zip(zip(users.tolist(), items.tolist(), strict=True), data.values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("test", ["test.csv", "turned.csv"])
+@pytest.mark.parametrize("declared", [False, True])
+def test_given_files_follow_the_conditions_weights_and_removals_of_the_data(events, test, declared):
+    plan = parse_split(f"given:train.csv,{test}")
+
+    def parted_like(**options):
+        data = read(events / "all.csv", columns={"user": "who", "item": "what"}, implicit=True, **options)
+        if declared:
+            schema = data.schema
+            data = read(events / "all.csv", implicit=True, schema=schema, duplicates=schema.duplicates)
+        return data, lambda data: next(
+            plan.splits(data, 1, folder=events, columns={"user": "who", "item": "what"})
+        )
+
+    data, split = parted_like(only="event=buy", duplicates="last")
+    assert pairs(split(data).train) == {("ann", "jam"): 1, ("bob", "tea"): 1, ("cat", "tea"): 1}
+    assert pairs(split(data).test) == {("ann", "ham"): 1, ("cat", "jam"): 1}
+    data, split = parted_like(weights="event=view:1,buy:5", duplicates="count")
+    weighed = split(data)
+    assert weighed.train.facts == data.facts and weighed.train.facts.weights
+    assert pairs(weighed.train)["ann", "tea"] == 1 and pairs(weighed.train)["ann", "jam"] == 5
+    assert pairs(weighed.test) == {("ann", "ham"): 5, ("bob", "ham"): 1, ("cat", "jam"): 10}
+    data, split = parted_like(duplicates="last")
+    fewer = split(data.without_people(["ann"]).without_people(iter(["bob"])))
+    assert {user for user, _ in pairs(fewer.train) | pairs(fewer.test)} == {"cat"}
+    # The twin: without a removal all are read.
+    assert {user for user, _ in pairs(split(data).train)} == {"ann", "bob", "cat"}
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ class Interactions:
     origin: str | None = field(default=None, repr=False)
     #: When lists for these histories are requested, in seconds since 1970; only serving reads it.
     now: float | None = field(default=None, repr=False)
+    #: Lists of IDs of users whose rows were removed: files read later with these data skip them, too.
+    removed: tuple[Any, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _TYPES.items():
@@ -315,10 +317,12 @@ class Interactions:
 
         A user who asked to be forgotten is skipped by the next fit this way.
         """
+        if not isinstance(ids, Sized):
+            ids = list(ids)
         gone = self.users.index_of(ids)
         stays = np.ones(self.n_users, dtype=np.bool_)
         stays[gone[gone >= 0]] = False
-        return self.select_users(stays)
+        return replace(self.select_users(stays), removed=(*self.removed, ids))
 
     def select_items(self, which: npt.ArrayLike) -> Interactions:
         """Return the ratings of the items marked or numbered, which become the whole catalog, renumbered."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, Self, Unpack, final
+from typing import Any, Literal, Self, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,14 @@ from discreet.data.encoding import Index
 from discreet.data.epochs import epoch_seconds
 from discreet.data.errors import GivenSplitWrong, SplitNeedsTimes, TooFewToSplit
 from discreet.data.facts import Declarations, Duplicates
-from discreet.data.guessing import Wishes
+from discreet.data.guessing import NOTHING, Wishes
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.readers import build, read_source
-from discreet.data.roles import Choice
+from discreet.data.reading.tables import TableSource, fits
+from discreet.data.roles import WEIGHT, Choice
+from discreet.data.schema import WITH_COLUMNS
+from discreet.data.vocabulary import Vocabulary
 
 Kind = Literal["random", "kfold", "leave-one-out", "time", "given"]
 # These need no number.
@@ -142,6 +145,7 @@ def given(
     columns: Choice | None = None,
     name: str | None = None,
     implicit: bool = False,
+    like: Interactions | None = None,
     **declared: Unpack[Declarations],
 ) -> Split:
     """Read two files of an existing split; both parts get the users and items of the two files together.
@@ -149,9 +153,11 @@ def given(
     Names that are not a path themselves are searched in `folder`, also with `.gz` appended. `duplicates`
     applies to each file by itself. Interactions of the second file that the first has, too, aren't hidden:
     nothing that a user already has is recommended. A rating must not be in both files.
+
+    The files are read `like` other data: with their schema, its conditions and weights, and without the
+    users removed from them. A file of another form is described by itself, under the same conditions.
     """
-    wishes = Wishes.taken_from({}, columns, implicit=implicit)
-    sources = [read_source(_find(path, folder), wishes) for path in (train, test)]
+    sources = [_source(_find(path, folder), columns, like, implicit=implicit) for path in (train, test)]
     learned_from = len(sources[0].columns.users)
     if not all(len(source.columns.users) for source in sources):
         raise TooFewToSplit(ratings=0, why="empty")
@@ -165,8 +171,38 @@ def given(
     if people is not None and any(np.any(people.index_of(one.columns.users) < 0) for one in sources):
         # They are new users, who have no row in the data.
         declared.pop("people")
-    data = build(sources, name=name, declared=declared)
+    weighted = like is not None and bool(like.facts.weights)
+    data = build(sources, name=name, declared=declared, weighted=weighted)
     return Split.by_mask(data, _listing(data) >= learned_from)
+
+
+def _source(path: Path, columns: Choice | None, like: Interactions | None, *, implicit: bool) -> TableSource:
+    """Return the rows of one file, read like other data."""
+    schema = None if like is None else like.schema
+    if schema is None:
+        found = read_source(path, Wishes.taken_from({}, columns, implicit=implicit))
+    elif schema.format in WITH_COLUMNS and fits(path, schema):
+        found = read_source(path, NOTHING, schema.remembered())
+    else:
+        rules = {name: getattr(schema, name) or None for name in ("only", "weights")}
+        choice = {WEIGHT: schema.weight, **(columns or {})} if schema.weights else columns
+        found = read_source(path, Wishes.taken_from(rules, choice, implicit=implicit))
+    return found if like is None else replace(found, columns=_without(found.columns, like.removed))
+
+
+def _drops_unknown(data: Interactions) -> bool:
+    """Return whether the schema of the data skips rows of items outside the catalog."""
+    return data.schema is not None and data.schema.unknown_items == "drop"
+
+
+def _without(columns: Columns, removed: tuple[Any, ...]) -> Columns:
+    """Return the rows of the users who aren't among those removed."""
+    users, codes = Vocabulary.factorize(columns.users)
+    stays = np.ones(len(users), dtype=np.bool_)
+    for ids in removed:
+        gone = users.index_of(ids)
+        stays[gone[gone >= 0]] = False
+    return columns if stays.all() else columns.only(pl.Series(stays[codes]))
 
 
 def _hidden(train: Columns, test: Columns, *, implicit: bool) -> Columns:
@@ -264,7 +300,7 @@ class SplitPlan:
         elif self.kind == "time":
             split = date_split(data, self.date) if self.date else time_split(data, self.fraction)
         else:
-            implicit = data.facts.low == data.facts.high
+            implicit, weighted = data.facts.low == data.facts.high, bool(data.facts.weights)
             rule: Duplicates = "refuse" if data.schema is None else data.schema.duplicates
             split = given(
                 *self.files,
@@ -273,11 +309,13 @@ class SplitPlan:
                 name=data.name,
                 implicit=implicit,
                 # The files are split already: a repeat only shows what came last.
-                duplicates="last" if implicit else rule,
+                duplicates="last" if implicit and not weighted else rule,
                 facts=data.facts,
                 catalog=data.catalog,
                 people=data.users,
-                drop_unknown=drop_unknown,
+                drop_unknown=drop_unknown
+                or (data.schema is not None and data.schema.unknown_items == "drop"),
+                like=data,
             )
         return iter((split,))
 
