@@ -186,3 +186,15 @@ def test_a_schema_with_guesses_is_advised_to_be_checked_not_to_be_given(discreet
     options = ("--epsilon", "1", "--model", "popularity", "--out", tmp_path / "m.discreet")
     told = discreet("fit", file, "--schema", schema, *options)[2]
     assert f"guessed` of {schema}" in told.replace("\n", "") and "--schema" not in told
+
+
+@pytest.mark.parametrize(
+    ("column", "found"), [("product_name", "product_name"), ("movieTitle", "movieTitle"), ("user_name", None)]
+)
+def test_a_column_of_titles_is_named(discreet, tmp_path, column, found):
+    path = tmp_path / "shop.csv"
+    rows = (f"u{k},{k % 4},Tea {k % 4},{k % 5 + 1}" for k in range(40))
+    path.write_text("\n".join([f"user,item,{column},rating", *rows]) + "\n")
+    code, shown, _ = discreet("describe", path, "--json")
+    assert code == 0 and json.loads(shown)["titles"] == found
+    assert ("--titles" in discreet("describe", path)[1]) == (found is not None)

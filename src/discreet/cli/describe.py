@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _PREVIEW = 5
+_NAMES = ("name", "product_name", "item_name", "article_name")
 
 
 def describe(
@@ -66,6 +67,12 @@ def describe(
         said.append(
             f"Column {unread!r} looks like times and isn't read. To read it, pass --columns time={unread}."
         )
+    if (titles := _titles(source.schema)) is not None:
+        said.append(
+            f"Column {titles!r} looks like titles and isn't read, because the items that users chose aren't "
+            "public. To show titles, write the IDs and titles of all items into a table, and pass --titles "
+            "to `fit`."
+        )
     done = "Pass --out FILE.toml to write the schema." if out is None else f"Written to {out}."
     said.append(
         f"{done} The schema skips rows that can't be read (`bad_rows`). Its list `guessed` names the fields "
@@ -81,7 +88,12 @@ def describe(
         given = {"--columns": named, "--implicit": plain, **text.given()}
         given |= {"--skip-bad-lines": True} if skipped else {}
     return Output(
-        {"schema": source.schema.to_json(), "rows": len(source.columns.items), "unread_times": unread},
+        {
+            "schema": source.schema.to_json(),
+            "rows": len(source.columns.items),
+            "unread_times": unread,
+            "titles": titles,
+        },
         lambda: show(*_tables(source)),
         *said,
         lambda: show_next(command_line("discreet", "try", file, options=given)),
@@ -95,6 +107,12 @@ def _all_columns(schema: lib.Schema, columns: str | None, choice: lib.Choice | N
     return ",".join(
         [*given, *(f"{role}={name}" for role, name in own.items() if role not in {"weight", *(choice or {})})]
     )
+
+
+def _titles(schema: lib.Schema) -> str | None:
+    """Return a column that seems to have the items' titles: no role takes it."""
+    unread = (one for one in schema.columns if one not in (schema.user, schema.item))
+    return next((one for one in unread if one.lower().endswith("title") or one.lower() in _NAMES), None)
 
 
 class _Guess(NamedTuple):
