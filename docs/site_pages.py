@@ -251,7 +251,7 @@ _NAMES = {
     "data": "read from_frame catalog Interactions PublicFacts Vocabulary PrivateCatalog PrivateScale "
     "synthesize",
     "privacy": "Guarantee Unit Neighbors Trust Basis Ledger plan PrivacyRandom",
-    "evaluation": "evaluate compare Evaluation write_report "
+    "evaluation": "trial Trial evaluate compare Evaluation write_report "
     "evaluate_privately choose_privately fit_and_evaluate",
     "errors": "DiscreetError ParameterError DataError FileError PrivacyError BudgetError",
 }
