@@ -265,6 +265,8 @@ _TITLES = {
 _KEYWORDS = {
     "data": (
         "reading.readers.ReadOptions",
+        "reading.readers.SourceOptions",
+        "reading.readers.TableOptions",
         "facts.Declarations",
         "guessing.TextOptions",
         "roles.Choice",

@@ -74,6 +74,9 @@ from discreet.data.reading.limits import or_damaged as or_damaged
 from discreet.data.reading.limits import scanned as scanned
 from discreet.data.reading.named import files_of_layout as files_of_layout
 from discreet.data.reading.named import has_own_form as has_own_form
+from discreet.data.reading.readers import AcceptOptions as AcceptOptions
+from discreet.data.reading.readers import SourceOptions as SourceOptions
+from discreet.data.reading.readers import TableOptions as TableOptions
 from discreet.data.reading.readers import as_read as as_read
 from discreet.data.reading.readers import from_frame as from_frame
 from discreet.data.reading.readers import on_scale as on_scale

@@ -227,12 +227,14 @@ class Declarations(DeclaredFacts, total=False):
     duplicates: Duplicates
 
 
-def refuse_unknown_names(declared: Mapping[str, Any], of: Callable[..., Any] | None = None) -> None:
+def refuse_unknown_names(
+    declared: Mapping[str, Any], of: Callable[..., Any] | None = None, taken: type = Declarations
+) -> None:
     """Reject what can't be declared: a misspelled fact would be taken from the data.
 
-    The other settings `of` a function that takes declarations are suggested as well.
+    `taken` lists the keywords. The other settings `of` a function that takes them are suggested as well.
     """
-    known = list(Declarations.__annotations__)
+    known = list(taken.__annotations__)
     for name in declared:
         if name not in known:
             settings = () if of is None else signature(of).parameters.values()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack, final
+from typing import Any, TypeAlias, Unpack, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from discreet.data.facts import Declarations, check_scale
 from discreet.data.interactions import Interactions
 from discreet.data.reading.cells import absent_part, address_of
 from discreet.data.reading.named import files_of_layout, has_own_form
-from discreet.data.reading.readers import ReadOptions, Zeros, read
+from discreet.data.reading.readers import AcceptOptions, ReadOptions, TableOptions, Zeros, read
 from discreet.data.reading.tables import is_there, tables_at
 from discreet.data.roles import USER, Choice, as_history
 from discreet.data.schema import Schema
@@ -79,20 +79,23 @@ History: TypeAlias = (
 
 
 def accept(
-    data: Any, *, implicit: bool, columns: Choice | None = None, **declared: Unpack[Declarations]
+    data: Any, *, implicit: bool, columns: Choice | None = None, **declared: Unpack[AcceptOptions]
 ) -> Interactions:
     """Return `data` as interactions; facts that are not declared are taken from them.
 
     With `implicit` ratings are not read; `columns` names the columns of a file or a frame. The message of a
-    refusal names the type and nothing of the content.
+    refusal names the type and nothing of the content. Callers reject repeated pairs by default, so
+    a schema's own rule replaces that.
     """
+    if declared.get("schema") is not None and declared.get("duplicates") == "refuse":
+        declared.pop("duplicates")
     if isinstance(data, str | Path):
         return open_data(str(data), implicit=implicit, columns=columns, **declared)
     arrow, lazy = hasattr(data, "__arrow_c_stream__"), hasattr(data, "collect_schema")
     if arrow or lazy or (hasattr(data, "columns") and hasattr(data, "__getitem__")):
         from discreet.data.reading.readers import from_frame
 
-        return from_frame(data, implicit=implicit, columns=columns, **declared)
+        return from_frame(data, implicit=implicit, columns=columns, **cast(Any, declared))
     refuse_columns(columns, data)
     if isinstance(data, Interactions):
         refuse_declared(declared, data)
@@ -100,7 +103,9 @@ def accept(
     if hasattr(data, "tocoo"):
         from discreet.data.reading.readers import from_scipy
 
-        return from_scipy(data, **declared)
+        said = {name: declared.pop(name) for name in TableOptions.__annotations__ if name in declared}  # type: ignore[misc]
+        refuse_declared(said, data)
+        return from_scipy(data, **cast(Declarations, declared))
     raise WrongKind(
         name="data", kind="interactions, a path, a data frame, or a scipy matrix", found=type(data).__name__
     )

@@ -11,9 +11,9 @@ from discreet.core import ESTIMATORS, FrameKind, kind_of, to_frame
 from discreet.core.checks import ParameterError
 from discreet.data import (
     Choice,
-    DeclaredFacts,
     Duplicates,
     Interactions,
+    SourceOptions,
     Split,
     SplitPlan,
     accept,
@@ -46,7 +46,7 @@ def compare(
     item_features: Any = None,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
-    **declared: Unpack[DeclaredFacts],
+    **declared: Unpack[SourceOptions],
 ) -> Comparison:
     """Return one evaluation per estimator, all on the same held-out ratings: a tuple with `to_frame`.
 
@@ -55,8 +55,8 @@ def compare(
     feedback also has the scores of the baselines. `compare` calls `announce` with each estimator before it
     fits the estimator. It writes each result to the file `keep` at once, and doesn't measure results again
     that it finds there. `item_features` is a public table by which metrics such as content-diversity@10
-    compare items. `data` may be a path or a data frame; `columns`, `duplicates`, and declared facts are as in
-    `fit`.
+    compare items. `data` may be a path or a data frame; `columns`, `duplicates`, and further keywords are
+    as in `fit`.
     """
     estimators = list(estimators)
     if not estimators:
@@ -65,7 +65,7 @@ def compare(
     chosen = parse_metrics(usual_metrics(estimators) if metrics is None else metrics)
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     refuse_without_table(chosen, item_features)
-    refuse_unknown_names(declared, compare)
+    refuse_unknown_names(declared, compare, SourceOptions)
     kind = kind_of(data)
     if isinstance(data, Interactions):
         refuse_declared(declared, data)

@@ -29,12 +29,13 @@ from discreet.core import (
     within,
 )
 from discreet.data import (
+    AcceptOptions,
     Choice,
-    Declarations,
     Duplicates,
     Interactions,
     PublicFacts,
     Split,
+    TableOptions,
     accept,
     keep_per_user,
     refuse_columns,
@@ -110,6 +111,7 @@ def scored_data(
     metric: Metric,
     columns: Choice | None,
     duplicates: Duplicates,
+    how: TableOptions,
 ) -> DataSource:
     """Return the data to score models on; a file or frame is read with the models' catalog and facts.
 
@@ -126,11 +128,13 @@ def scored_data(
             implicit=unread,
             columns=columns,
             duplicates=duplicates,
+            **how,
             catalog=models[0].catalog,
             facts=facts.without_scale() if unread else facts,
         )
     else:
         refuse_columns(columns, data)
+        refuse_declared(how, data)
     return data.without_ratings() if unread and isinstance(data, Interactions) else data
 
 
@@ -287,6 +291,7 @@ def evaluate_privately(
     random: PrivacyRandom | None = None,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
+    **how: Unpack[TableOptions],
 ) -> PrivateScore:
     """Release a model's score on held-out items, or how much it differs from another model's score.
 
@@ -316,7 +321,7 @@ def evaluate_privately(
     asked = PersonalScores(models=models, metric=private_metric(metric), difference=against is not None)
     check_budget(epsilon, delta, gaussian=True)
     positive_finite("epsilon", epsilon)
-    data = scored_data(data, models, asked.metric, columns, duplicates)
+    data = scored_data(data, models, asked.metric, columns, duplicates, how)
     budget, record = (epsilon, delta), (ledger, f"score {asked.metric}")
     (found,) = _spent_on(asked, data, budget, record, random, are_public=models_are_public)
     return found
@@ -360,6 +365,7 @@ def choose_privately(
     random: PrivacyRandom | None = None,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
+    **how: Unpack[TableOptions],
 ) -> tuple[str, dict[str, PrivateScore]]:
     """Release the scores of a few fitted models together and return the name of the best one.
 
@@ -395,7 +401,7 @@ def choose_privately(
     if not enough:
         raise NothingGiven(name="models", least=2)
     asked = PersonalScores(models=tuple(models.values()), metric=by)
-    data = scored_data(data, tuple(models.values()), by, columns, duplicates)
+    data = scored_data(data, tuple(models.values()), by, columns, duplicates, how)
     budget, record = (epsilon, delta), (ledger, f"choice by {by}")
     scores = _spent_on(asked, data, budget, record, random, are_public=models_are_public)
     named = dict(zip(models, scores, strict=True))
@@ -533,13 +539,13 @@ def fit_and_evaluate(
     random: PrivacyRandom | None = None,
     columns: Choice | None = None,
     progress: Progress | None = None,
-    **declared: Unpack[Declarations],
+    **declared: Unpack[AcceptOptions],
 ) -> Together:
     """Hide one item of each user, fit on the rest, and release the scores, under one guarantee.
 
     All estimators must have the same epsilon and delta, which cover the fits and the scores together. The
     scores get `share` of this budget (of the precision of the noise), and the fits split the rest equally.
-    `data`, `columns`, and declared facts are as in `fit`.
+    `data`, `columns`, and further keywords are as in `fit`.
 
     Guarantee
         (epsilon, delta) of the estimators for a user's whole history (proofs/private_evaluation.md).
@@ -640,10 +646,10 @@ def expected_noise(
 
 
 def _accepted(
-    estimators: Sequence[Estimator], data: object, columns: Choice | None, declared: Declarations
+    estimators: Sequence[Estimator], data: object, columns: Choice | None, declared: AcceptOptions
 ) -> DataSource:
     """Return the data as `fit` accepts them; ratings that no estimator reads are ignored."""
-    refuse_unknown_names(declared, fit_and_evaluate)
+    refuse_unknown_names(declared, fit_and_evaluate, AcceptOptions)
     if isinstance(data, str | Path):
         data = open_source(data) or data
     if isinstance(data, DataSource) and not isinstance(data, Interactions):

@@ -17,9 +17,9 @@ import numpy as np
 from discreet.core import PrivacyRandom, Progress, experiment_generator, integer, kind_of, silent
 from discreet.data import (
     Choice,
-    DeclaredFacts,
     Duplicates,
     Interactions,
+    SourceOptions,
     Split,
     SplitPlan,
     parse_split,
@@ -66,13 +66,13 @@ def evaluate(
     user_features: Any = None,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
-    **declared: Unpack[DeclaredFacts],
+    **declared: Unpack[SourceOptions],
 ) -> Evaluation:
     """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
 
-    `data`, `columns`, `duplicates`, and declared facts (`low=`, `catalog=`...) are as in `fit`. `columns`
-    also applies to the files of a given split. If ratings fade (`half_life`) and you don't declare `now`,
-    ages are measured at the latest training rating.
+    `data`, `columns`, `duplicates`, and further keywords (`low=`, `skip_bad_lines=`...) are as in `fit`.
+    `columns` also applies to the files of a given split. If ratings fade (`half_life`) and you don't declare
+    `now`, ages are measured at the latest training rating.
     Without a `split`, lists are scored on the latest row of each user, and ratings on a random tenth.
     Each repetition draws new noise, new sampled items, and, if the split is random, a new split. With
     `kfold`, each repetition runs every fold. Without `metrics`, models of ratings are scored by rmse, and
@@ -93,7 +93,7 @@ def evaluate(
     refuse_meaningless(estimator, chosen)
     refuse_without_table(chosen, item_features)
     integer("repeat", repeat, least=1)
-    refuse_unknown_names(declared, evaluate)
+    refuse_unknown_names(declared, evaluate, SourceOptions)
     kind = kind_of(data)
     if isinstance(data, Interactions):
         refuse_declared(declared, data)

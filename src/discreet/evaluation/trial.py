@@ -28,12 +28,12 @@ from discreet.core import (
     terminal_progress,
 )
 from discreet.data import (
+    AcceptOptions,
     Choice,
-    Declarations,
-    DeclaredFacts,
     Duplicates,
     Interactions,
     RolesMissing,
+    SourceOptions,
     Split,
     accept,
     leave_one_out,
@@ -257,12 +257,12 @@ def trial(
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
     progress: Progress | None = None,
-    **declared: Unpack[DeclaredFacts],
+    **declared: Unpack[SourceOptions],
 ) -> Trial:
     """Return what a private model would be worth on these data, without releasing or spending anything.
 
-    `data`, `columns`, `duplicates`, and declared facts are as in `fit`. With `implicit`, or if no column has
-    ratings, rows are interactions. The split is leave-one-out, or the latest tenth if most users have a
+    `data`, `columns`, `duplicates`, and further keywords are as in `fit`. With `implicit`, or if no column
+    has ratings, rows are interactions. The split is leave-one-out, or the latest tenth if most users have a
     single interaction. Noise comes from `seed`, so a trial repeats. `discreet try` prints the same result.
 
     Raises:
@@ -279,7 +279,7 @@ def trial(
         (4.0, 200)
     """
     positive_finite("epsilon", epsilon)
-    refuse_unknown_names(declared, trial)
+    refuse_unknown_names(declared, trial, SourceOptions)
     data = _accepted(data, implicit=implicit, columns=columns, duplicates=duplicates, **declared)
     split, parts = _split(data, seed)
     bench = _Bench(data=data, parts=parts, scored=_scored(parts, seed), seed=seed)
@@ -311,7 +311,7 @@ def trial(
 
 
 def _accepted(
-    data: object, *, implicit: bool, columns: Choice | None, **declared: Unpack[Declarations]
+    data: object, *, implicit: bool, columns: Choice | None, **declared: Unpack[AcceptOptions]
 ) -> Interactions:
     """Return the data; if no column has ratings, rows are interactions."""
     try:

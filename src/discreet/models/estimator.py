@@ -32,13 +32,13 @@ from discreet.core import (
     within,
 )
 from discreet.data import (
+    AcceptOptions,
     Choice,
-    Declarations,
-    DeclaredFacts,
     Duplicates,
     Interactions,
     PublicFacts,
     Schema,
+    SourceOptions,
     accept,
     refuse_columns,
     refuse_declared,
@@ -250,7 +250,7 @@ class Estimator(ABC):
         name: str | None = None,
         random: PrivacyRandom | None = None,
         progress: Progress | None = None,
-        **declared: Unpack[DeclaredFacts],
+        **declared: Unpack[SourceOptions],
     ) -> FittedModel:
         """Learn from `data` and return a model that carries its guarantee.
 
@@ -258,7 +258,8 @@ class Estimator(ABC):
         frame (pandas, polars, pyarrow), a scipy matrix. Facts are declared as in `from_frame` (`low=`,
         `high=`, `step=`, `catalog=`, `max_per_user=`...); others are read from the data, as the label
         states. `columns` names the columns of a file or frame, and `duplicates` what to do with a pair of
-        user and item that comes again. Estimators that need only sums over users also take a folder of
+        user and item that comes again. Paths and frames take the other keywords of `read`, too, such as
+        `skip_bad_lines` and `schema`. Estimators that need only sums over users also take a folder of
         shards, by its path or opened, or a cluster that reads one (docs/scale.md).
         `select_items` and `select_scale` choose the catalog and the scale from the data with noise. This
         costs budget on top of the model's. The cost is recorded in `ledger` before anything is learned; a
@@ -275,7 +276,7 @@ class Estimator(ABC):
             instance("ledger", ledger, Ledger)
         if random is not None:
             instance("random", random, PrivacyRandom)
-        refuse_unknown_names(declared, self.fit)
+        refuse_unknown_names(declared, self.fit, SourceOptions)
         accepted = self.accepted(data, columns=columns, duplicates=duplicates, **declared)
         source = self.without_unread(accepted)
         source = source if name is None else renamed(source, name)
@@ -332,7 +333,7 @@ class Estimator(ABC):
 
     @final
     def accepted(
-        self, data: object, *, columns: Choice | None = None, **declared: Unpack[Declarations]
+        self, data: object, *, columns: Choice | None = None, **declared: Unpack[AcceptOptions]
     ) -> DataSource:
         """Return the data as a data source; raise for shards and clusters if rows are needed in memory."""
         if isinstance(data, str | Path):

@@ -12,13 +12,13 @@ from importlib import resources
 from itertools import starmap
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core import CallOfAnotherLibrary, Floats, Singles, integer, kind_of, of_kind
-from discreet.data import Choice, Interactions, PublicFacts, Schema, Vocabulary
+from discreet.data import Choice, Interactions, PublicFacts, Schema, TableOptions, Vocabulary
 from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, SimilarItems
 from discreet.models.errors import (
     MalformedPart,
@@ -243,6 +243,7 @@ class FittedModel(TableView):
         diversify: float = 0.0,
         columns: Choice | None = None,
         now: Moment | None = None,
+        **how: Unpack[TableOptions],
     ) -> Any:
         """Return the `k` best items for many users: a frame of user, rank, item and score.
 
@@ -251,11 +252,12 @@ class FittedModel(TableView):
         where they have times; a mapping from users to histories as `recommend` takes them; or a list of
         histories, whose users are 0, 1, 2... The frame is of the kind that was given (pandas, pyarrow), else
         of polars. `columns` names the columns of a frame, as in `{"user": "who"}`; the column of users keeps
-        that name. The other arguments are those of `recommend`.
+        that name. A path and a frame take the keywords of `read` that state how to read them, such as
+        `skip_bad_lines`. The other arguments are those of `recommend`.
         """
-        people = people_rows(self, histories, ignore_unknown=ignore_unknown, columns=columns, now=now)
-        how = {"exclude_seen": exclude_seen, "rank_by": rank_by, "diversify": diversify}
-        wanted = Wanted.of(self, k=k, among=among, exclude=exclude, **how)
+        people = people_rows(self, histories, ignore_unknown=ignore_unknown, columns=columns, now=now, **how)
+        order = {"exclude_seen": exclude_seen, "rank_by": rank_by, "diversify": diversify}
+        wanted = Wanted.of(self, k=k, among=among, exclude=exclude, **order)
         found = recommend_rows(self, people, wanted, titles=True)
         who = (columns or {}).get("user") or "user"
         found = found if who in found.columns else found.rename({"user": who})

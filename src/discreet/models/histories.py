@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,15 @@ from discreet.data import (
     Interactions,
     ItemId,
     Moment,
+    TableOptions,
     UserHistory,
     Vocabulary,
     accept,
     accept_history,
     check_scale,
     refuse_columns,
+    refuse_declared,
+    refuse_unknown_names,
     seconds_of,
 )
 from discreet.models.errors import MixedOrders, NoHistories, OffScale, RatingsNeeded, UnknownItems
@@ -124,6 +127,7 @@ def people_rows(
     ignore_unknown: bool = False,
     columns: Choice | None = None,
     now: Moment | None = None,
+    **how: Unpack[TableOptions],
 ) -> Interactions:
     """Return the rows of many users in the model's catalog, for lists requested at `now`.
 
@@ -131,11 +135,14 @@ def people_rows(
     to histories, or a list of histories, whose users are numbered from 0. Times are kept; without them the
     rows have no order. If a user rated an item twice, the latest rating counts.
     """
+    refuse_unknown_names(how, model.recommend_all, TableOptions)
     implicit = not model.scorer.needs_ratings
     if isinstance(histories, Mapping | list | tuple):
         refuse_columns(columns, histories)
+        refuse_declared(how, histories)
         return requested(model, _written_rows(model, histories, ignore_unknown=ignore_unknown), now)
-    data = requested(model, accept(histories, implicit=implicit, columns=columns, duplicates="last"), now)
+    read = accept(histories, implicit=implicit, columns=columns, duplicates="last", **how)
+    data = requested(model, read, now)
     if data.catalog is model.catalog or data.catalog == model.catalog:
         if not implicit:
             _check_scale(model, data.values)

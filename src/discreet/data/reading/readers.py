@@ -21,7 +21,10 @@ from discreet.data.facts import (
     READABLE,
     STEP_ERROR,
     Declarations,
+    DeclaredFacts,
+    Duplicates,
     PublicFacts,
+    refuse_unknown_names,
 )
 from discreet.data.guessing import Only, TextOptions, Weights, Wishes
 from discreet.data.id_lists import checked_declarations
@@ -45,6 +48,28 @@ from discreet.data.vocabulary import Vocabulary
 
 class ReadOptions(Declarations, TextOptions, total=False):
     """The keywords of `read`: those of `Declarations` and of `TextOptions`."""
+
+
+class TableOptions(TextOptions, total=False):
+    """How a path or a data frame is read, as in `read`. A data frame has no lines, so it takes fewer.
+
+    Attributes:
+        zeros: Whether a rating of 0 is one of the "ratings", or "missing".
+        schema: A schema, or its path. Its own rule for repeated pairs replaces the default.
+    """
+
+    zeros: Zeros | None
+    schema: Schema | str | Path | None
+
+
+class SourceOptions(DeclaredFacts, TableOptions, total=False):
+    """The keywords of functions that read a path or a data frame: those of facts and of `TableOptions`."""
+
+
+class AcceptOptions(SourceOptions, total=False):
+    """The same keywords, with the rule for repeated pairs."""
+
+    duplicates: Duplicates
 
 
 def read(
@@ -119,12 +144,14 @@ def from_frame(
     schema: Schema | str | Path | None = None,
     only: Only | None = None,
     weights: Weights | None = None,
+    skip_bad_lines: bool = False,
     **declared: Unpack[Declarations],
 ) -> Interactions:
     """Read a data frame of polars, pandas, or pyarrow, or an Arrow stream. Columns are found as in `read`.
 
-    Further keywords are the fields of `Declarations`. The library that made the frame may have changed
-    values earlier: in pandas, one missing number turns a column into floats.
+    With `skip_bad_lines`, rows without a readable ID, rating or time are skipped. Further keywords are the
+    fields of `Declarations`. The library that made the frame may have changed values earlier: in pandas, one
+    missing number turns a column into floats.
 
     Example:
         >>> frame = pl.DataFrame({"who": ["ann", "bob"], "item": ["tea", "jam"], "rating": [5, 3]})
@@ -133,7 +160,9 @@ def from_frame(
     """
     from discreet.data.guessing_types import frame_schema, unread_of_types
 
-    wishes = Wishes.taken_from({"only": only, "weights": weights}, columns, implicit=implicit)
+    refuse_unknown_names(declared, from_frame)
+    said = {"only": only, "weights": weights, "skip_bad_lines": skip_bad_lines}
+    wishes = Wishes.taken_from(said, columns, implicit=implicit)
     form = None if schema is None else overridden(schema, wishes)
     choice = wishes.choice if form is None else choice_of(form)
     with or_unreadable(frame):
