@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from command_line import one_sentence
+from discreet.data import read
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import SharedNoise
 from discreet.federated.simulation import POOLED
@@ -128,3 +129,19 @@ def test_on_the_command_line(discreet, tmp_path, snapshot, monkeypatch):
     one_sentence(*discreet(*simulate, "--follow", "6"))
     one_sentence(*discreet("follow", "replay", *how, "--from", "1990-01-01"))
     one_sentence(*discreet("follow", "replay", *how, "--releases", "1"))
+
+
+def test_weights_that_do_not_add_up_are_said(tmp_path, caplog):
+    rows = [f"{day % 20},{day % 7},{'buy' if day % 2 else 'view'},{day * DAY}" for day in range(300)]
+    (tmp_path / "events.csv").write_text("\n".join(["user,item,event,time", *rows]) + "\n")
+
+    def said(duplicates, **options):
+        data = read(tmp_path / "events.csv", duplicates=duplicates, **options)
+        caplog.clear()
+        replay_year(data, FollowSettings(releases=3, epsilon=2.0))
+        return [one for one in caplog.records if "rows" in one.msg]
+
+    weights = {"weights": "event=view:1,buy:5"}
+    assert len(said("first", **weights, low=1, high=5)) == len(said("first", **weights, implicit=True)) == 1
+    # Sums are ratings, and interactions without weights have none to add up.
+    assert not said("count", **weights, low=1, high=50) and not said("first", implicit=True)

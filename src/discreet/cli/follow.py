@@ -31,7 +31,7 @@ from discreet.cli.options.declared import (
     TextFile,
 )
 from discreet.cli.options.parsing import group, parse_columns, parse_scale, read_items
-from discreet.cli.output.printing import Output, remark, table_of
+from discreet.cli.output.printing import Output, table_of
 from discreet.cli.output.tables import traces_table
 from discreet.core import terminal_progress, write_whole
 
@@ -256,12 +256,8 @@ def _source(
 
     catalog, facts = year.catalog(declared)
     implicit = facts.low == facts.high
-    if implicit and text.get("weights"):
-        remark(
-            "discreet: a continual release ignores how much rows weigh. --weights decides which rows enter."
-        )
     # If one file lists a pair twice, the latest counts. Across files, the first counts.
-    yield lib.read_ratings(
+    found = lib.read_ratings(
         data,
         columns=parse_columns(columns),
         implicit=implicit,
@@ -273,6 +269,8 @@ def _source(
         drop_unknown=drop_unknown,
         **text,
     )
+    lib.remark_on_weights(found)
+    yield found
 
 
 def show(

@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from discreet.federated.transport import Answered, Transport
     from discreet.follow import FollowAgreement, Following, FollowSettings, Status
     from discreet.follow.batches import Source as FollowedSource
+    from discreet.follow.batches import remark_on_weights
     from discreet.follow.comparison import SAME_LISTS, SAME_RATINGS, Way, compared, verdict
     from discreet.follow.coordinator import FollowedTogether
     from discreet.follow.entries import influence_left

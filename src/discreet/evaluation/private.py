@@ -658,7 +658,10 @@ def _accepted(
         return data
     implicit = all(one.feedback == "implicit" for one in estimators)
     accepted = accept(data, implicit=implicit, columns=columns, **declared)
-    return accepted if any(one.reads_ratings for one in estimators) else accepted.without_ratings()
+    if any(one.reads_ratings for one in estimators):
+        return accepted
+    # Each fit drops weights that its model doesn't use.
+    return accepted.weighted() if any(one.weighs for one in estimators) else accepted.without_ratings()
 
 
 def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core import Floats, instance
+from discreet.core import Floats, instance, logger
 from discreet.data import UNKNOWN, Interactions, PublicFacts, Vocabulary, refuse_unsound
 from discreet.follow.errors import UndeclaredItems, UsersUnnamed
 from discreet.sources import ClusterSource, ShardFolder, Whereabouts, in_order, opened_once
@@ -89,6 +89,21 @@ def check_source(data: object) -> None:
     check_kind(data)
     if isinstance(data, Interactions):
         refuse_unsound(data)
+
+
+def remark_on_weights(data: Interactions) -> None:
+    """Log for the data owner that weights of repeated rows don't add up."""
+    if data.schema is None or not data.schema.weight:
+        return
+    if data.facts.low == data.facts.high:
+        logger.warning(
+            "A continual release ignores how much rows weigh: weights only decide which rows enter."
+        )
+    elif data.schema.duplicates != "count":
+        logger.warning(
+            "A continual release doesn't add up weights: if several rows have the same user and item, the "
+            "weight of one row is the rating. To use sums, add them up before you pass the file."
+        )
 
 
 def batches(

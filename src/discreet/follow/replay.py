@@ -23,6 +23,7 @@ from discreet.evaluation.scoring import measure
 from discreet.federated.noise import SharedNoise
 from discreet.federated.simulation import ALONE, POOLED, split_users
 from discreet.follow.agreement import FollowAgreement
+from discreet.follow.batches import remark_on_weights
 from discreet.follow.errors import NothingBetween, TimesForReplay, TooFewReleases
 from discreet.follow.federation import releases_together
 from discreet.follow.model import Kind
@@ -119,6 +120,7 @@ def replay_year(
     """
     if data.times is None:
         raise TimesForReplay()
+    remark_on_weights(data)
     if begins is None:
         begins = max(float(data.times.max()) + 1.0 - settings.days * _DAY, float(data.times.min()))
     if settings.releases < 2:

@@ -11,6 +11,7 @@ import pytest
 import discreet
 from discreet.core.checks import BudgetError, DataError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
+from discreet.data import from_frame
 from discreet.evaluation.private import (
     PersonalScores,
     choose_privately,
@@ -193,6 +194,34 @@ def test_fit_and_score_cost_one_promise():
     assert epsilon_at(events, 1e-6) == pytest.approx(2.0, rel=1e-6)
     assert len(found.models) == 2 and set(found.scores) == {"rmse", "hr@5"}
     assert all(model.guarantee.epsilon < 2.0 for model in found.models)
+
+
+def test_models_fitted_with_scores_use_weights_and_all_labels_list_them():
+    draw = np.random.default_rng(3)
+    users = np.repeat(np.arange(200), 6)
+    events = pl.DataFrame(
+        {
+            "user": users,
+            "item": draw.integers(0, 12, users.size),
+            "event": np.where(draw.integers(0, 6, users.size) == 0, "buy", "view"),
+        }
+    )
+
+    def fitted(*estimators, **weights):
+        data = from_frame(events, implicit=True, duplicates="count", **weights)
+        return fit_and_evaluate(estimators, data, random=PrivacyRandom.simulate(0))
+
+    def states_weights(promise):
+        return any(one.fact is Fact.WEIGHTS for one in promise.assumes)
+
+    weights = {"weights": "event=view:1,buy:900"}
+    plain, weighted = (
+        fitted(discreet.Popularity(epsilon=5.0)),
+        fitted(discreet.Popularity(epsilon=5.0), **weights),
+    )
+    assert not states_weights(plain.guarantee) and states_weights(weighted.guarantee)
+    assert states_weights(weighted.models[0].guarantee)
+    assert not np.array_equal(*(one.models[0].scorer.popularity for one in (plain, weighted)))
 
 
 def test_a_budget_is_asked_before_anybody_is_scored(monkeypatch):
