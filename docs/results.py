@@ -351,7 +351,8 @@ SECTIONS = {
         "Up to a billion ratings on one machine",
         "This table is for shards. The data with 10^8 ratings has 480,000 users and 17,770 items. The data "
         "with 10^9 ratings has 2 million users and 100,000 items. The row for lists of 10^9 ratings is from "
-        "an older version, so don't compare its time with the others. Memory is the memory of the processes, without the system's cache of the shards. "
+        "an older version, so don't compare its time with the others. Memory is the memory of the processes, "
+        "without the system's cache of the shards. "
         "The fit of 10^8 ratings finds more factors than the fit of 10^7, and its cost grows with them.",
         _engines,
         _ENGINE_COLUMNS,
