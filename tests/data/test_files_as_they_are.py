@@ -299,7 +299,7 @@ def test_a_title_above_the_header_is_skipped(above, columns, tmp_path):
     # The twin: a schema without a title.
     data = open_data(sheet_of(tmp_path / "b.xlsx", HEADER, *ROWS), columns=columns)
     assert data.n_users == 2 and not data.schema.skip_rows
-    with refuses("header-not-found", source=address, names=1, cells=4):
+    with refuses("header-not-found", source=address, names=1, cells=4, above=len(above)):
         open_data(address, schema=data.schema)
 
 
@@ -311,11 +311,23 @@ def test_unusual_names_below_a_title_are_reported(tmp_path):
     address = sheet_of(
         tmp_path / "a.xlsx", ("Ratings 2025",), ("Wer", "Was", "Wie"), *(row[:3] for row in ROWS)
     )
-    with refuses("header-not-found", source=address, names=1, cells=3):
+    with refuses("header-not-found", source=address, names=1, cells=3, above=1):
         open_data(address)
     columns = {"user": "Wer", "item": "Was", "rating": "Wie"}
     assert open_data(address, columns=columns).schema.skip_rows == 1
     assert open_data(address, columns=columns, skip_rows=1).n_users == 2
+
+
+@pytest.mark.parametrize("above", [[("Notes",), ("2026",)], [("Notes",), (), (), ("May", None)]])
+@pytest.mark.parametrize("given", range(2))
+def test_the_advice_about_titles_leads_on(above, given, tmp_path):
+    names = ("Wer", "Was", "Wie")
+    address = sheet_of(tmp_path / "a.xlsx", *above, names, *(row[:3] for row in ROWS))
+    with refuses("header-not-found", above=len(above)):
+        open_data(address, **({"skip_rows": given} if given else {}))
+    with refuses("roles-missing", columns=names):
+        open_data(address, skip_rows=len(above))
+    assert open_data(address, columns=dict(zip(("user", "item", "rating"), names, strict=True))).n_users == 2
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
@@ -419,3 +431,20 @@ def test_columns_given_the_wrong_way_round_are_reported():
     # The twin: a role that is neither is unknown.
     with refuses("unknown-choice", name="columns", value="who"):
         choose(["customer_id", "item", "rating"], {"who": "customer_id"}, implicit=False)
+
+
+@pytest.mark.parametrize("table", ["sales", "SELECT * FROM sales"])
+def test_rows_of_a_database_have_no_number_and_its_table_is_named(table, tmp_path, caplog):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as base:
+        base.execute("CREATE TABLE sales (user TEXT, item TEXT, rating REAL)")
+        base.executemany("INSERT INTO sales VALUES (?, ?, ?)", [("a", "x", 1), ("b", "y", None)])
+        base.commit()
+    address = f"{tmp_path / 'shop.db'}::{table}"
+    named = "table sales" if table == "sales" else "the query"
+    with refuses("bad-values", line=0, path=named, count=1, optional=True):
+        open_data(address)
+    open_data(address, skip_bad_lines=True)
+    assert named in caplog.text and "implicit=True" in caplog.text
+    # The twin: rows of a sheet are in an order that its owner sees.
+    with refuses("bad-values", line=2, path="a"):
+        open_data(sheet_of(tmp_path / "a.xlsx", ("user", "item", "rating"), ("a", "x", 1), ("b", "y", None)))

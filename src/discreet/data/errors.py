@@ -68,8 +68,10 @@ class BadRows(DataError):
     @property
     def first(self) -> str:
         """The place of the first such row."""
+        if not self.line:
+            return f" in {self.path}" if self.path else ""
         place = f" of {self.path}" if self.path else ""
-        return f" (the first in row {self.line:,}{place})" if self.line else ""
+        return f" (the first in row {self.line:,}{place})"
 
 
 class BadValues(BadRows):
@@ -334,8 +336,16 @@ class HeaderNotFound(DataError):
     source: str
     names: int
     cells: int
+    #: The number of rows above the first row that is as wide as the others.
+    above: int
     text = """The first filled row of {source} has {names:cell|cells}, and rows below have {cells:,}, so it is
-    a title and not the header. Pass {arg:skip_rows=1}, or the number of all rows above the header."""
+    a title and not the header. If row {row} is the header, pass {arg:skip_rows={above}}. Or pass the names of
+    the user and item columns with {arg:columns}, and the header is found by them."""
+
+    @property
+    def row(self) -> int:
+        """The number of the row that may be the header."""
+        return self.above + 1
 
     def template(self) -> str:
         """Return the template; an empty sheet has no header at all."""
@@ -650,7 +660,8 @@ class NothingToRead(WithReason, DataError):
     key = "found"
     reasons: ClassVar[Mapping[str, str]] = {
         "column": "has one column, and a table needs the user and the item. "
-        "Pass its separator: {arg:delimiter=;}",
+        "Pass its separator: {arg:delimiter=;}. If titles are above the header, pass the names of the user "
+        "and item columns with {arg:columns} instead of {arg:skip_rows}",
         "empty": "is empty, so there is nothing to learn. Check the path",
         "comments": "has comments and no ratings. Check the path, or pass {arg:comment}",
         "header": "has a header and no ratings. Check the path",

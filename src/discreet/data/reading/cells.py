@@ -178,7 +178,10 @@ def read_cells(address: Address, schema: Schema) -> Columns:
     if address.kind != "Excel":
         table = table.sort(table.columns, nulls_last=True)
     found = {key: table[name] for key, name in schema.needed.items()}
-    return read_blocks(iter([found]), schema, address.name)
+    is_sheet = address.kind == "Excel"
+    # A database has many tables, and returns rows in any order.
+    name = address.name if is_sheet else "the query" if address.query else f"table {address.table}"
+    return read_blocks(iter([found]), schema, name if address.table else address.name, numbered=is_sheet)
 
 
 def read_texts(address: Address, names: Sequence[str] | None = None) -> pl.DataFrame:
@@ -294,12 +297,18 @@ def refuse_first_row(address: Address) -> None:
     if address.kind != "Excel":
         return
     with _opened(address) as (columns, rows):
-        names = _count_filled(columns)
-        widest = max(map(_count_filled, islice(rows, _FIRST_ROWS)), default=0)
+        top = [columns, *islice(rows, _FIRST_ROWS)]
+    names = _count_filled(columns)
+    widest = max(map(_count_filled, top[1:]), default=0)
     # A column of row numbers often has no name.
-    if not names or (names < widest and names <= max(1, widest - 2)):
+    narrow = [row for row in top if _count_filled(row) <= max(1, widest - 2)]
+    if not names or (names < widest and columns in narrow):
+        header = next((row for row in top if row not in narrow), None)
         raise errors.HeaderNotFound(
-            source=f"{address.place}::{address.table}".rstrip(":"), names=names, cells=widest
+            source=f"{address.place}::{address.table}".rstrip(":"),
+            names=names,
+            cells=widest,
+            above=0 if header is None else _place_of(address, header),
         )
 
 

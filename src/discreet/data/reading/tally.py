@@ -101,8 +101,18 @@ class WrongGuess(Exception):
 class Tally:
     """The number of rows that aren't read, by reason, and the line of the first of each."""
 
-    def __init__(self, name: str, roles: Mapping[str, str], columns: int = 0, shape: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        roles: Mapping[str, str],
+        columns: int = 0,
+        shape: str = "",
+        *,
+        numbered: bool = True,
+    ) -> None:
         self._name, self._roles, self._columns, self._shape = name, roles, columns, shape
+        # The rows of a database have no numbers that its owner could look up.
+        self._numbered = numbered
         self._counts = np.zeros(_REASONS, np.int64)
         self._first: dict[int, tuple[int, int]] = {}
 
@@ -136,6 +146,7 @@ class Tally:
             if mark not in self._first and mark != FITS:
                 place = int(np.argmax(marks == mark))
                 line = int(self._counts.sum()) + place + 1 if lines is None else int(lines[place])
+                line *= self._numbered
                 self._first[mark] = line, 0 if fields is None else int(fields[place])
         self._counts += counts
 
