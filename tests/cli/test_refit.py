@@ -145,3 +145,23 @@ def test_a_dry_run_of_a_refit_pays_nothing(discreet, ratings, tmp_path, snapshot
     code, shown, _ = discreet("refit", first, ratings, "--out", out, "--ledger", ledger, "--dry-run")
     assert code == 0 and not out.exists()
     snapshot(shown)
+
+
+def test_new_items_get_titles_and_old_items_need_no_second_listing(discreet, ratings, tmp_path):
+    first, second, new, titles = (tmp_path / name for name in ("one", "two", "new.txt", "titles.csv"))
+    fit = ("fit", ratings, "--model", "popularity", "--implicit", "--epsilon", "1", "--out", first)
+    assert discreet(*fit)[0] == 0
+    new.write_text("1000\n")
+    ids = package.load(first).catalog.ids.tolist()
+    titles.write_text("item,title\n" + "".join(f"{item},Item {item}\n" for item in [*ids, 1000]))
+    refit = ("refit", first, ratings, "--out", second, "--items", new)
+    code, out, error = discreet(*refit, "--titles", titles, "--json")
+    assert code == 0, error
+    (news,) = json.loads(out)["news"]
+    assert "1 item " in news
+    assert package.load(second).public["title"][-1] == "Item 1000"
+    # The twin: without the table, a new item has no title.
+    assert discreet(*refit, "--force")[0] == 0
+    assert not package.load(second).public
+    code, _, error = discreet(*refit[:3], "--out", titles, "--force", "--titles", titles)
+    assert code == 1 and "output-is-input" in error and titles.read_text().startswith("item,title")

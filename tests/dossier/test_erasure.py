@@ -181,3 +181,11 @@ def test_erase_writes_and_signs_a_statement(discreet, tmp_path):
     assert code == 0 and printed
     code, _, _ = discreet("erase", path, "--name", "shop", "--out", out)
     assert code == 1
+
+
+def test_a_budget_is_not_a_release(tmp_path):
+    with Ledger.open(tmp_path / "g.ledger") as book:
+        book.set_budget("s", epsilon=5, delta=1e-6)
+        with pytest.raises(NoReleases) as wrong:
+            erasure(book, "s")
+    assert wrong.value.known == () and "'s'. Choose" not in str(wrong.value)

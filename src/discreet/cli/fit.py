@@ -269,6 +269,7 @@ def refit(
     reading: Reading,
     paying: Paying,
     epsilon: AnyEpsilon = None,
+    titles: KeptTitles = None,
     force: Force = False,
     dry_run: bool = False,
 ) -> Output:
@@ -278,7 +279,9 @@ def refit(
     start from scratch.
     The catalog is the last model's, plus new items that --items lists. A declared scale,
     --max-per-user, and --people stay the same, unless you pass new values.
-    Without --name, the cost is recorded in the last model's account.
+    With --ledger, the cost is recorded in the last model's account, unless you pass --name. Without --ledger,
+    it isn't recorded.
+    The titles are the last model's. To show titles of new items, pass a table of all items with --titles.
 
     Options:
         model: The last release: a model file.
@@ -293,8 +296,8 @@ def refit(
         paying = replace(paying, name=last.origin.account)
     estimator = _following(last, model, epsilon)
     reading = replace(reading, implicit=reading.implicit or _learns_from_choices(last))
-    read = [model, *reading.files(data), *paying.files()]
-    with paying.releasing(out, model, data, estimator, reading, dry_run=dry_run) as release:
+    read = [model, *reading.files(data), *paying.files(), *([titles] if titles else [])]
+    with paying.releasing(out, model, data, estimator, reading, titles, dry_run=dry_run) as release:
         if dry_run and (made := already_made(paying.ledger, release, out)) is not None:
             return made
         done = None if dry_run else paying.finished(release, out)
@@ -310,11 +313,18 @@ def refit(
         for sentence in news:
             remark(f"discreet: {sentence}")
         book = paying.book(interactions.name, release)
+        # An unreadable table is rejected before anything is spent.
+        table = None if titles is None else lib.read_table(titles, _plain_encoding(reading))
+        public, known = (
+            (last.public, last.catalog)
+            if table is None
+            else (lib.read_columns(table, interactions.catalog), interactions.catalog)
+        )
         if dry_run:
             return price(estimator, interactions, book, release=release)
         fitted = estimator.fit(interactions, ledger=book)
         remark_on_conditions(fitted.guarantee, schema=reading.schema)
-        fitted = replace(fitted, public=lib.moved(last.public, last.catalog, fitted.catalog))
+        fitted = replace(fitted, public=lib.moved(public, known, fitted.catalog))
         published(fitted, out, release, force=force)
     return _refitted(fitted, out, interactions.name, news, paying)
 
@@ -389,8 +399,7 @@ def _united(known: lib.Vocabulary, reading: Reading) -> tuple[lib.Vocabulary, li
         return known, []
     declared = read_items(reading.items)
     new = declared.ids[known.index_of(declared.series) < 0].tolist()
-    gone = int((declared.index_of(known.series) < 0).sum())
-    news = [f"{len(new)} items are new."] if new else []
-    if gone:
-        news.append(f"{gone} items of the last model aren't listed anymore; they stay in the catalog.")
+    news = (
+        [f"--items added {len(new):,} {'item' if len(new) == 1 else 'items'} to the catalog."] if new else []
+    )
     return (lib.Vocabulary.of([*known.ids.tolist(), *new]) if new else known), news

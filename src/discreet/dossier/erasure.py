@@ -168,7 +168,7 @@ def erasure(
     integer("accounts", accounts, least=1)
     entries = ledger.entries(dataset)
     if not entries:
-        raise NoReleases(dataset=dataset, known=tuple(ledger.datasets()))
+        raise NoReleases(dataset=dataset, known=tuple(sorted({entry.dataset for entry in ledger.entries()})))
     unknown = sorted(set(withdrawn) - {entry.id for entry in entries})
     if unknown:
         raise UnknownEntries(dataset=dataset, entries=tuple(unknown))

@@ -11,6 +11,15 @@ class NoReleases(ParameterError):
     text = """The ledger has no release about {dataset!r}. It has releases about {known:and}. Choose one of
     them."""
 
+    def template(self) -> str:
+        """Return the template; a ledger may have a budget and no release yet."""
+        if self.known:
+            return self.text
+        return (
+            "The ledger has no release yet, so a statement about {dataset!r} has nothing to state. Pass the "
+            "ledger that recorded your fits."
+        )
+
 
 class UnknownEntries(ParameterError):
     dataset: str
