@@ -174,3 +174,29 @@ def test_the_table_says_what_a_budget_counts_and_how_much_is_spent(discreet, rat
     last = f"{Period.YEARLY.end(entry.time) - timedelta(days=1):%Y-%m-%d}"
     assert code == 0 and "12 months" in shown and last in shown and "(20%)" in shown
     assert last in page.read_text()
+
+
+def test_a_delta_for_one_release_is_named_before_and_after_it_is_spent(discreet, ratings, tmp_path):
+    ledger, out = tmp_path / "shop.ledger", tmp_path / "m.discreet"
+    budget = ("budget", "set", ledger, "--name", "shop", "--epsilon", "3", "--delta", "1e-6")
+    code, _, remarks = discreet(*budget)
+    assert code == 0 and "--account gaussian" in remarks and "--delta 1e-05" in remarks
+    fit = ("fit", ratings, "--epsilon", "1", "--out", out, "--ledger", ledger, "--name", "shop", "--force")
+    assert discreet(*fit)[0] == 0
+    shown = discreet("budget", "show", ledger)[1]
+    assert "no fit" in shown and "33.3%" not in shown and "100%" in shown
+    code, _, refused = discreet(*fit)
+    assert code == 1 and "--delta 2e-06" in refused and "--epsilon" in refused and "Lower" not in refused
+    assert discreet(*budget[:-1], "2e-6", "--reason", "approved")[0] == 0
+    assert discreet(*fit)[0] == 0
+    code, _, remarks = discreet("budget", "set", tmp_path / "b.ledger", *budget[3:], "--account", "gaussian")
+    assert code == 0 and "--account" not in remarks
+
+
+def test_the_reason_of_a_budget_is_shown(discreet, tmp_path):
+    ledger, page = tmp_path / "g.ledger", tmp_path / "g.html"
+    budget = ("budget", "set", ledger, "--name", "g", "--epsilon", "3", "--account", "gaussian")
+    assert discreet(*budget, "--reason", "DPO Meyer & Co approved")[0] == 0
+    assert discreet("budget", "show", ledger, "--html", page)[0] == 0
+    assert "DPO Meyer &amp; Co approved" in page.read_text(encoding="utf8")
+    assert "Meyer" in discreet("budget", "show", ledger)[1]

@@ -160,3 +160,11 @@ def test_one_release_is_told_in_the_singular(discreet, snapshot):
     code, shown, _ = discreet("plan", "--epsilon", "2", "--releases", "1")
     assert code == 0
     snapshot(shown)
+
+
+@pytest.mark.parametrize(("releases", "renews"), [("12", True), ("52", True), ("1", False), ("3", False)])
+def test_a_plan_for_a_year_sets_a_budget_that_renews(discreet, releases, renews):
+    code, shown, error = discreet("budget", "plan", "--epsilon", "3", "--releases", releases)
+    assert code == 0, error
+    (line,) = (line for line in shown.splitlines() if "budget set" in line)
+    assert ("--renews yearly" in line) is renews

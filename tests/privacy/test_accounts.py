@@ -190,16 +190,59 @@ def test_what_cannot_be_weighed_is_refused_and_nothing_is_spent():
         Ledger.in_memory().set_budget("shop", promise(1.0, 0.0), account=Account.GAUSSIAN)
 
 
+def test_a_used_up_delta_is_what_binds():
+    ledger = Ledger.in_memory()
+    ledger.set_budget("shop", promise(3.0))
+    assert ledger.balance("shop").fits_usual
+    pay(ledger, 1.0)
+    found = ledger.balance("shop")
+    assert not found.fits_usual and found.share == 1.0 and found.left == (2.0, 0.0)
+    for epsilon, enough in ((0.001, (3.0, 2e-6)), (2.5, (3.5, 2e-6))):
+        with refuses("budget-exceeded", binds="delta", enough=enough) as caught:
+            pay(ledger, epsilon)
+        assert "arg:epsilon" not in caught.value.template()
+    ledger.set_budget("shop", promise(3.0, 2e-6), reason="approved")
+    assert ledger.balance("shop").fits_usual and ledger.balance("shop").share == 0.5
+    pay(ledger, 1.0)
+
+
+def test_an_account_with_nothing_left_rejects_every_epsilon():
+    for account in Account:
+        ledger = Ledger.in_memory()
+        ledger.set_budget("shop", promise(1.0, 1e-5), account=account)
+        ledger.spend("shop", promise(1.0, 0.0), what="fit", events=[]) if account is Account.ADDING else pay(
+            ledger, allowed_each(account, ledger.budget("shop").guarantee, 1, 1e-6), 1e-6
+        )
+        ledger.set_budget("shop", promise(0.5, 1e-5))
+        assert not ledger.balance("shop").fits_usual and ledger.balance("shop").left.epsilon == 0
+        with refuses("budget-exceeded", binds="all"):
+            pay(ledger, 0.001)
+
+
 def test_an_account_stays_what_it_was():
     ledger = book()
+    pay(ledger, 0.1)
     with refuses("budget-is-fixed", dataset="shop", kept="gaussian weights"):
         ledger.set_budget("shop", YEAR, account=Account.ADDING, reason="adding is simpler")
     ledger.set_budget("shop", promise(4.0))
     assert ledger.budget("shop").account is Account.GAUSSIAN
     plain = Ledger.in_memory()
     plain.set_budget("shop", YEAR)
+    pay(plain, 0.1)
     with refuses("budget-is-fixed", dataset="shop", kept="adding weights"):
         plain.set_budget("shop", YEAR, account=Account.GAUSSIAN, reason="more")
+    plain.set_budget("shop", YEAR, renewed="other users", reason="a new panel")
+    with refuses("budget-is-fixed", dataset="shop", kept="adding weights"):
+        plain.set_budget("shop", YEAR, account=Account.GAUSSIAN, reason="more")
+
+
+def test_an_account_may_change_while_nothing_is_spent():
+    ledger = Ledger.in_memory()
+    ledger.set_budget("shop", promise(3.0))
+    ledger.set_budget("shop", promise(3.0), account=Account.GAUSSIAN)
+    pay(ledger, 1.0)
+    pay(ledger, 1.0)
+    assert ledger.balance("shop").spent.epsilon < 2
 
 
 def clocked(monkeypatch, now):

@@ -42,7 +42,7 @@ class WantedBudget:
         model: Set the budget for this model's privacy definition (unit, neighbors, trust). Default: the
             current budget's definition, or else a user's whole history with a trusted data owner.
         reason: Reason for raising the budget, which the ledger stores.
-        account: How costs add up: adding (default), gaussian, or concentrated. The first budget sets it.
+        account: How costs add up: adding (default), gaussian, or concentrated. Fixed from the first spending.
         renews: Count only the last 12 months (yearly), 3 months (quarterly), or month (monthly).
         renewed: Reset the spending now, under this assumption. Every later label states it.
     """
@@ -130,6 +130,29 @@ def _set_budget(file: Path, name: str, epsilon: float, wanted: WantedBudget) -> 
                 f"discreet: {name!r} has already spent more than this budget, so further releases are "
                 "rejected."
             )
+        _remark_on_few(book, name)
+
+
+def _remark_on_few(book: lib.Ledger, name: str) -> None:
+    """Warn of a budget that adds deltas and covers at most one release with the delta of usual fits."""
+    budget, balance = book.budget(name), book.balance(name)
+    if budget is None or balance is None or budget.account is not lib.Account.ADDING:
+        return
+    limit, spent = budget.guarantee, balance.spent.delta
+    if (
+        limit.trust is lib.Trust.LOCAL
+        or not limit.delta
+        or spent + 2 * lib.FIT_DELTA <= limit.delta * (1 + 1e-12)
+    ):
+        return
+    enough = "one more release" if balance.fits_usual else "no release"
+    account = "" if book.entries(name) else " with --account gaussian, whose releases share one delta, or"
+    larger = f"--delta {lib.number_above(spent + 10 * lib.FIT_DELTA)} --reason REASON"
+    remark(
+        f"discreet: the account of {name!r} adds deltas, and delta={limit.delta:g} is enough for {enough} "
+        f"with the usual delta {lib.FIT_DELTA:g}, at any epsilon. For more, set the budget again{account} "
+        f"with a larger delta: {larger} is enough for ten."
+    )
 
 
 def _promise_of(model: str, epsilon: float, delta: float | None) -> lib.Guarantee:
@@ -332,7 +355,7 @@ def _both(settings: lib.FollowSettings, more: str, data: _Data, ways: list[lib.W
         f"  discreet follow replay {what}{scale} {year}",
         f"  discreet follow start mine.follow --items items.csv{scale} {year} {paid}",
         "  discreet follow add mine.follow new.csv --out mine.discreet   # each time, with what is new",
-        f"  discreet budget set {account.place} {level} --account gaussian",
+        f"  discreet budget set {account.place} {level} --account gaussian{_renewal(follow.releases)}",
         f"{fit} {simple} --epsilon {_rounded_down(refit.epsilon_each or settings.epsilon)} {rest} --force",
         f"{fit}{'' if lists else ' --for ratings'} --epsilon {once} {rest}",
     ]
@@ -387,6 +410,11 @@ def _show(found: dict[str, Any], data: _Data) -> None:
     else:
         _show_expected(found, data)
     write("\n".join(["To follow the plan, with your own names:", *_commands(found, data)]))
+    if _renewal(found["releases"]):
+        show(
+            "With --renews yearly, the budget limits any 12 months, and labels state that. Without it, the "
+            "budget is for all time."
+        )
 
 
 def _show_expected(found: dict[str, Any], data: _Data) -> None:
@@ -470,6 +498,11 @@ def _show_fewer(found: dict[str, Any], data: _Data) -> None:
     show(f"With --releases {fewer}, each may have epsilon = {each:.4g} and keeps {kept}%.")
 
 
+def _renewal(releases: int) -> str:
+    """Return the option of a budget for one year, if there are as many releases as months, weeks or days."""
+    return " --renews yearly" if releases in (12, 52, 365) else ""
+
+
 def _commands(found: dict[str, Any], data: _Data) -> list[str]:
     """Return the commands that follow the plan, with its numbers."""
     limit, each = found["limit"], found["per_release"]
@@ -479,7 +512,8 @@ def _commands(found: dict[str, Any], data: _Data) -> list[str]:
     what, purpose = ("clicks.csv --implicit", "") if lists else ("ratings.csv", " --for ratings")
     level = f"--epsilon {epsilon} --delta {each['delta']:g}{known}"
     account = account_for("mine")
-    budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
+    renewal = _renewal(found["releases"])
+    budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian{renewal}"
     return [
         f"  discreet evaluate {what}{purpose} {level}   # not to be published",
         f"  discreet budget set {account.place} {budget}",

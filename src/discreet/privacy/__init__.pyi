@@ -41,6 +41,7 @@ from discreet.privacy.ledger.ledger import Ledger as Ledger
 from discreet.privacy.ledger.ledger import Spending as Spending
 from discreet.privacy.ledger.ledger import spending_in as spending_in
 from discreet.privacy.ledger.locking import locked as locked
+from discreet.privacy.ledger.records import FIT_DELTA as FIT_DELTA
 from discreet.privacy.ledger.records import PAID_AT_ONCE as PAID_AT_ONCE
 from discreet.privacy.ledger.records import USUAL_DELTA as USUAL_DELTA
 from discreet.privacy.ledger.records import Budget as Budget

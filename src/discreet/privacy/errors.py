@@ -204,8 +204,28 @@ class BudgetExceeded(BudgetError):
     epsilon: float
     delta: float
     left: str
+    #: What doesn't fit: "epsilon", "delta", or "all" if nothing is left.
+    binds: str = "epsilon"
+    #: The budget that this release would fit, if its delta doesn't fit now.
+    enough: tuple[float, float] | None = None
     text = """{dataset!r} has {left} left, but this release costs epsilon={epsilon}, delta={delta}. Lower
     {arg:epsilon}, or raise the budget with a reason. No budget was spent."""
+
+    def template(self) -> str:
+        """Return the template: a lower epsilon doesn't help if the delta doesn't fit, or nothing is left."""
+        cost = "{dataset!r} has {left} left, but this release costs epsilon={epsilon}, delta={delta}. "
+        advice = {
+            "delta": "Its delta doesn't fit, so a lower epsilon doesn't help. Raise the budget's delta with "
+            "a reason: `{command}`. ",
+            "all": "No release is possible, at any epsilon. Raise the budget with a reason: `{command}`. ",
+        }
+        return f"{cost}{advice[self.binds]}No budget was spent." if self.binds in advice else self.text
+
+    @property
+    def command(self) -> str:
+        """The command that raises the budget."""
+        size = "EPSILON" if self.enough is None else f"{self.enough[0]:.6g} --delta {self.enough[1]:.6g}"
+        return f"discreet budget set LEDGER --name {self.dataset!r} --epsilon {size} --reason REASON"
 
 
 class SpendingEnded(BudgetError):

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli import lib
-from discreet.privacy import PAID_AT_ONCE, Ledger
+from discreet.privacy import FIT_DELTA, PAID_AT_ONCE, Ledger
 from discreet.privacy.ledger.ledger import Account, Entry
-from discreet.report import Html, element, meter, page, table, write_page
+from discreet.report import Html, element, meter, number_above, number_below, page, table, write_page
 
 #: The kind of its page, by which we know our own.
 PAGE = "ledger"
@@ -55,13 +55,22 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
                     balance if budget and definition == budget.guarantee.definition else None,
                 ),
                 _allowed(ledger, budget),
-                "not limited" if balance is None else _words(*balance.left),
+                "not limited" if balance is None else _left(balance),
             )
     budgets = [budget for budget in map(ledger.budget, names) if budget is not None]
     captions = [_ONE_MORE] * any(budget.account is not Account.ADDING for budget in budgets)
     captions += [_said_of_years()] * any(_followed_anew(ledger, budget) for budget in budgets)
     table.caption = " ".join(captions) or None
     return table
+
+
+def _left(balance: lib.Balance) -> str:
+    """Return the largest cost of one more release, or that none is possible."""
+    if balance.left.epsilon == 0:
+        return "no release is possible"
+    epsilon, delta = map(number_below, balance.left)
+    level = f"ε={epsilon}" + (f", δ={delta}" if balance.left.delta else "")
+    return level if balance.fits_usual else f"no fit with δ={FIT_DELTA:g}; at most {level}"
 
 
 def _followed_anew(ledger: Ledger, budget: lib.Budget) -> bool:
@@ -103,6 +112,8 @@ def _allowed(ledger: Ledger, budget: lib.Budget | None) -> Text:
         lines.append(counted)
     if budget.renewed:
         lines.append(f"started anew: {budget.renewed}")
+    if budget.reason.strip():
+        lines.append(f"reason: {budget.reason}")
     return Text("\n".join(lines))
 
 
@@ -133,7 +144,7 @@ def _words(epsilon: float, delta: float) -> str:
     if math.isinf(epsilon):
         return "NOT PRIVATE"
     # Without spaces, so that a line breaks between the two.
-    return f"ε={epsilon:.6g}" + (f", δ={delta:.4g}" if delta else "")
+    return f"ε={number_above(epsilon)}" + (f", δ={number_above(delta)}" if delta else "")
 
 
 def write_ledger_page(ledger: Ledger, dataset: str | None, path: Path, *, force: bool) -> None:
@@ -153,13 +164,17 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
     else:
         spent = f"{100 * balance.share:.3g}% of the budget is spent"
         yield meter(balance.share, spent)
+        limit = _words(budget.guarantee.epsilon, budget.guarantee.delta)
         yield element(
             "p",
-            f"{spent}: epsilon {balance.spent.epsilon:.4g} of {budget.guarantee.epsilon:g} at delta "
-            f"{budget.guarantee.delta:g}, by the {budget.account.value} account. Left for one more release: "
-            f"epsilon {balance.left.epsilon:.4g}."
+            f"{spent}: {_words(*balance.spent)} of {limit}, by the {budget.account.value} account. Left for "
+            f"one more release: {_left(balance)}."
             + (f" The budget {counted}." if (counted := _window(ledger, budget)) else ""),
         )
+        for old in ledger.budgets(name):
+            size = _words(old.guarantee.epsilon, old.guarantee.delta)
+            why = f" Reason: {old.reason}" if old.reason.strip() else ""
+            yield element("p", f"Budget set on {old.time:%Y-%m-%d}: {size}.{why}", "quiet")
         for assumed in budget.assumptions():
             yield element("p", f"Assumed: {assumed.text}.", "quiet")
         if _followed_anew(ledger, budget):
@@ -177,6 +192,6 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
 
 def _row(entry: Entry) -> tuple[str, ...]:
     promise = entry.guarantee
-    level = "NOT PRIVATE" if math.isinf(promise.epsilon) else f"{promise.epsilon:.6g}"
+    level = "NOT PRIVATE" if math.isinf(promise.epsilon) else number_above(promise.epsilon)
     what = entry.what + (" (simulated noise)" if promise.simulated else "")
     return what, f"{entry.time:%Y-%m-%d %H:%M}", level, f"{promise.delta:g}", entry.state.value

@@ -126,8 +126,7 @@ def price(
     if after is not None:
         said = (
             f"After this release, {100 * after.share:.3g}% of the budget of {data.name!r} would be spent. "
-            f"One more release could have epsilon = {after.left.epsilon:.4g} at delta = "
-            f"{after.left.delta:g}."
+            f"{_one_more(after)}"
         )
     if paid is not None:
         said = (
@@ -143,6 +142,18 @@ def price(
         said,
         *more,
     )
+
+
+def _one_more(after: lib.Balance) -> str:
+    """Return the largest release that would still fit."""
+    largest = (
+        f"epsilon = {lib.number_below(after.left.epsilon)} at delta = {lib.number_below(after.left.delta)}"
+    )
+    if after.left.epsilon == 0:
+        return "Then no release is possible."
+    if after.fits_usual:
+        return f"One more release could have {largest}."
+    return f"Then no release with the usual delta = {lib.FIT_DELTA:g} is possible: left is {largest}."
 
 
 def already_made(ledger: Path | None, release: lib.PaidRelease | None, out: Path | None) -> Output | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from discreet.privacy.accounting.rounding import left_over, sum_up
 from discreet.privacy.errors import BudgetExceeded, DefinitionsUnlike, NeedsEpsilon
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account, Events, capacity, epsilon_of, weight
-from discreet.privacy.ledger.records import Amount, Budget, Entry
+from discreet.privacy.ledger.records import FIT_DELTA, Amount, Budget, Entry
+from discreet.report import number_above
 
 # Ten spendings of 0.1 fit a budget of 1, although the floats add up to slightly more.
 _TOLERANCE = 1e-12
@@ -23,12 +24,15 @@ class Balance:
     """The spent part of a budget and the rest, each as one (epsilon, delta) in the budget's account.
 
     If weights are added, `left` is the largest single release that still fits, at the budget's delta, and
-    `share` is the part of the weight that is spent.
+    `share` is the part of the weight that is spent. If epsilons and deltas are added, `share` is the larger
+    of their parts. `fits_usual` states whether a release with some epsilon and the delta of a usual fit (or
+    0, if the budget has none) still fits.
     """
 
     spent: Amount
     left: Amount
     share: float
+    fits_usual: bool = True
 
 
 def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:
@@ -37,13 +41,13 @@ def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:
     spent = together(budget, counted)
     if budget.account is Account.ADDING:
         left = Amount(left_over(limit.epsilon, spent.epsilon), left_over(limit.delta, spent.delta))
-        return Balance(spent=spent, left=left, share=spent.epsilon / limit.epsilon)
+        parts = [spent.epsilon / limit.epsilon, spent.delta / limit.delta if limit.delta else 0.0]
+        after = sum_up([spent.delta, FIT_DELTA if limit.delta else 0.0])
+        fits = left.epsilon > 0 and after <= limit.delta * (1 + _TOLERANCE)
+        return Balance(spent=spent, left=left, share=max(parts), fits_usual=fits)
     total, most = _weights(budget, counted), capacity(budget.account, limit)
-    return Balance(
-        spent=spent,
-        left=_largest_release(budget, left_over(most, total)),
-        share=total / most,
-    )
+    left = _largest_release(budget, left_over(most, total))
+    return Balance(spent=spent, left=left, share=total / most, fits_usual=left.epsilon > 0)
 
 
 def together(budget: Budget | None, entries: Sequence[Entry]) -> Amount:
@@ -81,6 +85,7 @@ def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
             epsilon=cost.epsilon,
             delta=cost.delta,
             left=f"epsilon={left.epsilon:g}, delta={left.delta:g}",
+            **_advice(limit, _added(counted), cost),
         )
 
 
@@ -93,7 +98,19 @@ def _require_weight(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
             epsilon=cost.epsilon,
             delta=cost.delta,
             left=f"{100 * left_over(most, spent) / most:.3g}% of its {budget.account.value} account",
+            binds="epsilon" if spent < most else "all",
         )
+
+
+def _advice(limit: Guarantee, spent: Amount, cost: Guarantee) -> dict[str, Any]:
+    """Return what keeps a release from fitting into an adding account, and the budget that it would fit."""
+    after = Amount(sum_up([spent.epsilon, cost.epsilon]), sum_up([spent.delta, cost.delta]))
+    if after.delta > limit.delta * (1 + _TOLERANCE):
+        enough = tuple(
+            float(number_above(max(size), 6)) for size in ((limit.epsilon, after.epsilon), (0, after.delta))
+        )
+        return {"binds": "delta", "enough": enough}
+    return {"binds": "epsilon" if spent.epsilon < limit.epsilon else "all"}
 
 
 def _fits_by_adding(limit: Guarantee, spent: Amount, cost: Guarantee) -> bool:

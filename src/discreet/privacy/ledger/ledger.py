@@ -229,8 +229,8 @@ class Ledger:
         `set_budget("shop", 3.0)`, or `epsilon=3.0, delta=1e-6`, uses the current budget's definition and
         delta, or else a user's whole history with a trusted data owner and 1e-5. Budgets are appended like
         everything else, and the latest counts. You can always lower a budget, even below what is spent. To
-        raise a budget, pass a `reason`, which the ledger keeps. The privacy definition and the account can't
-        change.
+        raise a budget, pass a `reason`, which the ledger keeps. The privacy definition can't change, nor the
+        account once something was spent.
 
         Parameters:
             account: How releases compose. Default: the first budget's account, or else adding epsilons.
@@ -249,6 +249,7 @@ class Ledger:
             raise NeedsEpsilon()
         with self._store.writing() as connection:
             current, now = latest_budget(connection, dataset), datetime.now(UTC)
+            last = last_number(connection, dataset)
             wanted = next_budget(
                 current,
                 time=now,
@@ -258,9 +259,9 @@ class Ledger:
                 account=account,
                 renews=renews,
                 renewed=renewed.strip(),
-                last=last_number(connection, dataset),
+                last=last,
             )
-            check_new_budget(current, wanted)
+            check_new_budget(current, wanted, last)
             require_weighable(connection, wanted)
             # An account that can't count earlier spending is rejected here, not at the next release.
             balance(wanted, counted_entries(connection, wanted, now))

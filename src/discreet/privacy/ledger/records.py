@@ -154,6 +154,8 @@ class Budget:
 
 #: The delta of a budget that names none.
 USUAL_DELTA = 1e-5
+#: The delta of a fit that names none.
+FIT_DELTA = 1e-6
 
 
 def allowed_promise(
@@ -367,15 +369,19 @@ def require_weighable(connection: sqlite3.Connection, budget: Budget) -> None:
             )
 
 
-def check_new_budget(current: Budget | None, wanted: Budget) -> None:
-    """Raise for a budget that contradicts the current one, or is larger without a reason."""
+def check_new_budget(current: Budget | None, wanted: Budget, last: int) -> None:
+    """Raise for a budget that contradicts the current one, or is larger without a reason.
+
+    `last` is the number of the dataset's latest spending. It is 0 until something is spent: the account may
+    then change.
+    """
     if current is None:
         return
     if current.guarantee.definition != wanted.guarantee.definition:
         raise BudgetIsFixed(
             dataset=current.dataset, kept=f"the definition {'/'.join(current.guarantee.definition)}"
         )
-    if current.account is not wanted.account:
+    if last and current.account is not wanted.account:
         # A choice between two accounts after seeing both would not be a valid account.
         raise BudgetIsFixed(dataset=current.dataset, kept=f"{current.account.value} weights")
     larger = not wanted.guarantee <= current.guarantee
