@@ -77,8 +77,11 @@ def folder(tmp_path, monkeypatch):
     table = pl.DataFrame({"userId": users, "movieId": items, "rating": draw.integers(1, 6, users.size)})
     times = 1_700_000_000 + draw.integers(0, 10_000_000, users.size)
     timed = table.with_columns(timestamp=pl.Series(times))
-    for name in ("ratings.csv", "users.csv", "joined_2027.csv", "january.csv", "february.csv", "clicks.csv"):
+    for name in ("ratings.csv", "users.csv"):
         table.write_csv(name)
+    # Clicks have no ratings: a command that needs --implicit fails without it.
+    for name in ("clicks.csv", "january.csv", "february.csv", "march.csv", "joined_2027.csv"):
+        table.select("userId", "movieId").write_csv(name)
     table.head(20).write_csv("me.csv")
     table.filter(pl.col("userId") < 150).write_parquet("ratings-1.parquet")
     table.filter(pl.col("userId") >= 150).write_parquet("ratings-2.parquet")

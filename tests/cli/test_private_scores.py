@@ -117,3 +117,25 @@ def test_the_model_of_private_scores_is_kept_at_no_further_cost(discreet, rating
 
 def test_the_short_help_offers_private_scores(discreet):
     assert "--private" in discreet("evaluate", "--help")[1]
+
+
+def test_a_model_that_is_not_kept_is_announced_before_the_budget_is_spent(discreet, ratings, tmp_path):
+    book, out = tmp_path / "x.ledger", tmp_path / "m.discreet"
+    asked = (
+        "evaluate",
+        ratings,
+        "--implicit",
+        "--private",
+        "--epsilon",
+        "1",
+        "--ledger",
+        book,
+        "--name",
+        "us",
+    )
+    assert discreet("budget", "set", book, "--name", "us", "--epsilon", "0.5", "--delta", "1e-6")[0] == 0
+    # The budget rejects this spending, and the remark is already there.
+    code, _, error = discreet(*asked)
+    assert code == 1 and "--out" in error
+    code, _, error = discreet(*asked, "--out", out)
+    assert code == 1 and "--out" not in error

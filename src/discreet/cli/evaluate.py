@@ -405,6 +405,11 @@ def measure_privately(
             keep.check(data, reading, paying)
         remark_on_delta(estimators, source.facts)
         book = paying.book(source.name, release)
+        if book is not None and keep is None and len(estimators) == 1:
+            remark(
+                "discreet: most of the budget is spent on a model that isn't kept. To keep it, stop with "
+                "Ctrl-C, and pass --out FILE."
+            )
         if dry_run:
             noise = partial(_forecast, estimators, metrics, privately.share, source.facts)
             recorded = lib.spending_together(estimators, source, book)
@@ -430,7 +435,7 @@ def measure_privately(
         said.append(
             f"Written to {keep.path}: the model with these scores. Its own part is epsilon {own:.4g}."
         )
-    elif len(estimators) == 1:
+    elif len(estimators) == 1 and paying.ledger is None:
         said.append("The model isn't kept. To keep the model of the next private scores, pass --out FILE.")
     said += [paid] if (paid := paying.paid(source.name)) else []
     return Output(
