@@ -261,3 +261,31 @@ def test_delta_follows_the_declared_number_of_users(discreet, ratings, more, del
     code, out, error = discreet("fit", ratings, "--epsilon", "1", "--dry-run", "--json", *more)
     assert code == 0, error
     assert json.loads(out)["guarantee"]["delta"] == pytest.approx(delta)
+
+
+def test_a_fit_names_the_options_that_remove_the_condition_about_reading(discreet, tmp_path):
+    rows = [f"u{user},i{item}" for user in range(30) for item in range(user % 5, 12)]
+    (tmp_path / "clicks.csv").write_text("\n".join(["user,item", *rows, "broken"]) + "\n")
+    (tmp_path / "items.txt").write_text("\n".join(f"i{item}" for item in range(12)) + "\n")
+    asked = (
+        "fit",
+        tmp_path / "clicks.csv",
+        "--implicit",
+        "--epsilon",
+        "1",
+        "--items",
+        tmp_path / "items.txt",
+    )
+
+    def fitted(*options):
+        code, out, error = discreet(
+            *asked, "--out", tmp_path / f"{len(options)}.discreet", *options, "--json"
+        )
+        facts = {one["fact"] for one in json.loads(out)["guarantee"]["assumes"]}
+        assert code == 0, error
+        return "readable" in facts, error.partition("instead, use")[2]
+
+    stated, said = fitted("--skip-bad-lines")
+    assert stated and "--drop-unknown" in said and "--duplicates" not in said
+    # The twin: what is said removes the condition, and then nothing more is said.
+    assert fitted("--skip-bad-lines", "--drop-unknown") == (False, "")

@@ -109,6 +109,7 @@ def fit(
                 source, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
             )
         remark_on_conditions(fitted.guarantee, schema=reading.schema, selects=True)
+        _remark_on_rejection(opened_data, reading, explain=explain)
         if private_catalog and table is not None:
             public = lib.beside_chosen(table, fitted.catalog)
         else:
@@ -137,6 +138,32 @@ def _report(
         lambda: _show_fit(fitted, how_read, chosen, said),
         lambda: show_next(following),
     )
+
+
+# What makes a rule skip rows instead of rejecting the file.
+_SKIPS = {
+    "bad_rows": "--skip-bad-lines",
+    "duplicates": "--duplicates last",
+    "unknown_items": "--drop-unknown",
+    "off_scale": 'off_scale = "clip" in the schema',
+}
+
+
+def _remark_on_rejection(source: lib.DataSource, reading: Reading, *, explain: bool) -> None:
+    """Remark to owners who skip rows, or ask, which rules of their command could still reject the file."""
+    if not isinstance(source, lib.Interactions) or source.schema is None:
+        return
+    chosen = (reading.duplicates or "refuse") != "refuse" or reading.skip_bad_lines or reading.drop_unknown
+    by_schema = reading.schema is not None and (
+        source.schema.duplicates != "refuse" or source.schema.unknown_items == "drop"
+    )
+    rules = lib.rejecting_rules(source) if chosen or by_schema or explain else []
+    if rules and set(rules) <= set(_SKIPS):
+        options = ", ".join(_SKIPS[rule] for rule in rules)
+        remark(
+            "discreet: one row could have rejected the whole file. So the label assumes that the acceptance "
+            f"of the file is public. To skip such rows instead, use {options}."
+        )
 
 
 def _remark_on_age(estimator: lib.Estimator, source: lib.DataSource) -> None:

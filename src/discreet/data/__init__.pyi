@@ -82,6 +82,7 @@ from discreet.data.reading.readers import from_frame as from_frame
 from discreet.data.reading.readers import on_scale as on_scale
 from discreet.data.reading.readers import overridden as overridden
 from discreet.data.reading.readers import read as read
+from discreet.data.reading.readers import rejecting_rules as rejecting_rules
 from discreet.data.reading.readers import what_is_read as what_is_read
 from discreet.data.reading.readers import with_rules_of as with_rules_of
 from discreet.data.reading.readers import without_zeros as without_zeros

@@ -276,7 +276,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("declared", "frame"): (
         "no user's values removed or changed other users' rows before `discreet` read the data"
     ),
-    ("declared", "readable"): "the fact that every row can be read is public",
+    ("declared", "readable"): "the fact that no rule for reading rejected the data is public",
     ("declared", "quotes"): "every quoted field that spans lines stays within one user's row",
     ("taken", "query"): _QUERY,
     ("declared", "rows"): "only rows with {rows} are used, which is a public choice",

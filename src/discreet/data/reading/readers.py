@@ -16,6 +16,7 @@ from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
 from discreet.data.facts import (
     FRAME,
+    N_ITEMS,
     QUERY,
     QUOTES,
     READABLE,
@@ -294,7 +295,7 @@ def as_read(
     layouts = dict.fromkeys(schema.summary() for schema in schemas if schema.guessed)
     assumed = {
         FRAME: any(schema.format in ("frame", "cells") for schema in schemas),
-        READABLE: any(_may_reject(schema, declared) for schema in schemas),
+        READABLE: any(_rejecting(schema, declared) for schema in schemas),
         QUOTES: any(schema.multiline for schema in schemas),
         QUERY: any(queries),
     }
@@ -312,18 +313,33 @@ def _rows_with(schema: Schema) -> str:
     return " and ".join(f"{name}={' or '.join(values)}" for name, values in schema.conditions.items())
 
 
-def _may_reject(schema: Schema, declared: Declarations) -> bool:
-    """Return whether one row can reject all of them. Nothing is outside a catalog taken from the rows."""
+def rejecting_rules(data: Interactions) -> list[str]:
+    """Return the rules by which one row could have rejected these data, as `facts.reading` states."""
+    schema = data.schema
+    if schema is None:
+        return []
+    declared: dict[str, Any] = {name: getattr(schema, name) for name in ("low", "high", "step", "duplicates")}
+    declared["drop_unknown"] = schema.unknown_items == "drop"
+    declared["catalog"] = None if N_ITEMS in data.facts.from_file else data.catalog
+    return _rejecting(schema, cast(Declarations, declared))
+
+
+def _rejecting(schema: Schema, declared: Declarations) -> list[str]:
+    """Return the rules by which one row can reject all of them, as fields of a schema.
+
+    Nothing is outside a catalog taken from the rows.
+    """
     by_catalog = any(declared.get(name) is not None for name in ("catalog", "n_items", "facts"))
-    return (
+    rules = {
         # No row of this layout is skipped.
-        schema.format == "jester"
-        or schema.bad_rows == "reject"
-        or declared.get("duplicates", "refuse") == "refuse"
-        or declared.get("people") is not None
-        or (by_catalog and not declared.get("drop_unknown"))
-        or _may_be_off_scale(schema, declared)
-    )
+        "format": schema.format == "jester",
+        "bad_rows": schema.bad_rows == "reject",
+        "duplicates": declared.get("duplicates", "refuse") == "refuse",
+        "user": declared.get("people") is not None,
+        "unknown_items": by_catalog and not declared.get("drop_unknown"),
+        "off_scale": _may_be_off_scale(schema, declared),
+    }
+    return [name for name, rejects in rules.items() if rejects]
 
 
 def _may_be_off_scale(schema: Schema, declared: Declarations) -> bool:
