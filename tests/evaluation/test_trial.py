@@ -92,44 +92,98 @@ def test_needed_users_grow_with_the_needed_epsilon(found, lows, epsilon, users):
     assert "<shop>" not in render(changed, "<shop>", "discreet fit")
 
 
+def gain_from(low):
+    return Gain(mean=low + 0.05, low=low, high=low + 0.1)
+
+
+def with_answers(found, lists, over_mean, over_biases, purpose=None, **more):
+    """Return a trial with these lower ends of the gains."""
+    errors = RatingErrors(
+        model=1,
+        biases=1.1,
+        mean=1.2,
+        of="item mean",
+        means={"item mean": 1.2, "global mean": 1.4},
+        gain=gain_from(over_biases),
+        over_mean=gain_from(over_mean),
+        **{"needed_epsilon": 1.0, **more},
+    )
+    fields = {name: getattr(found, name) for name in Trial.__slots__}
+    return Trial(**{**fields, "levels": (level(1.0, lists),), "ratings": errors, "purpose": purpose})
+
+
+YES, UNDECIDED, NO = 0.01, -0.05, -0.2
+
+
 @pytest.mark.parametrize(
-    ("lists", "ratings", "options"),
+    ("lists", "over_mean", "over_biases", "purpose", "options"),
     [
-        (0.01, 0.01, {}),
-        (0.01, -0.05, {"--for": "lists"}),
-        (-0.05, 0.01, {"--for": "ratings"}),
-        (-0.05, -0.2, {"--model": "popularity"}),
+        (YES, YES, YES, None, {}),
+        (YES, YES, UNDECIDED, None, {"--for": "lists"}),
+        (YES, NO, YES, None, {"--for": "lists"}),
+        (UNDECIDED, YES, YES, None, {"--for": "ratings"}),
+        (UNDECIDED, YES, UNDECIDED, None, {"--model": "biases"}),
+        (NO, NO, NO, None, {"--model": "popularity"}),
+        (YES, YES, YES, "lists", {"--for": "lists"}),
+        (NO, YES, YES, "lists", {"--model": "popularity"}),
+        (YES, YES, YES, "ratings", {"--for": "ratings"}),
+        (YES, NO, NO, "ratings", {"--model": "biases"}),
     ],
 )
-def test_the_next_fit_follows_from_both_answers(found, lists, ratings, options):
-    gain = Gain(mean=ratings + 0.05, low=ratings, high=ratings + 0.1)
-    fields = {name: getattr(found, name) for name in Trial.__slots__}
-    changed = Trial(
-        **{
-            **fields,
-            "levels": (level(1.0, lists),),
-            "ratings": RatingErrors(
-                model=1, biases=1.1, mean=1.2, of="item mean", gain=gain, needed_epsilon=1.0
-            ),
-        }
-    )
+def test_the_next_fit_follows_from_the_answers(found, lists, over_mean, over_biases, purpose, options):
+    changed = with_answers(found, lists, over_mean, over_biases, purpose)
     assert changed.options == options
-    assert [line.split(".")[0] for line in summary(changed)[2:4]] == [
-        f"Recommendations: {changed.answer.upper()}",
-        f"Ratings: {changed.rated.upper()}",
-    ]
+    shown = {line.split(".")[0] for line in summary(changed)[2:4]}
+    answers = {
+        "lists": f"Recommendations: {changed.recommended.upper()}",
+        "ratings": f"Ratings: {changed.rated.upper()}",
+    }
+    for about, answer in answers.items():
+        assert (answer in shown) == (purpose in (None, about))
+    assert changed.answer == (changed.rated if purpose == "ratings" else changed.recommended)
+    assert changed.to_json()["recommendations"]["answer"] == changed.recommended
+
+
+def test_a_simple_private_model_that_beats_the_mean_gets_a_yes(found):
+    changed = with_answers(found, UNDECIDED, YES, UNDECIDED)
+    ratings = changed.to_json()["ratings"]
+    assert (ratings["answer"], ratings["best"], ratings["better_than"]) == ("yes", "biases", "item mean")
+    changed = with_answers(found, UNDECIDED, YES, UNDECIDED, needed_epsilon=changed.asked.epsilon)
+    assert changed.to_json()["ratings"]["needed_users"] == changed.users
 
 
 def test_ratings_that_their_mean_predicts_as_well_get_a_no(found):
-    gain = Gain(mean=0.1, low=0.05, high=0.15)
-    fields = {name: getattr(found, name) for name in Trial.__slots__}
-    errors = RatingErrors(model=1, biases=1.1, mean=0.99, of="item mean", gain=gain, needed_epsilon=4.0)
-    changed = Trial(**{**fields, "levels": (level(1.0, 0.01),), "ratings": errors})
+    changed = with_answers(found, YES, NO, YES, needed_epsilon=4.0)
     assert changed.rated == "no" and changed.options == {"--for": "lists"}
-    assert changed.to_json()["ratings"]["mean"] == 0.99
+    assert changed.to_json()["ratings"]["mean"] == 1.2
     assert changed.to_json()["ratings"]["needed_users"] == changed.needed_users_for_ratings
     assert 3.9 < changed.needed_users_for_ratings / changed.users < 4.5
     assert f"{changed.needed_users_for_ratings:,} users" in " ".join(summary(changed))
+
+
+def test_ratings_by_items_and_users_are_predicted_better_by_biases_than_by_a_mean():
+    random = np.random.default_rng(5)
+    rows = np.repeat(np.arange(600), 12)
+    items = np.concatenate([random.choice(30, 12, replace=False) for _ in range(600)])
+    effects = random.normal(0, 1, 600)[rows] + random.normal(0, 1, 30)[items]
+    values = np.clip(np.rint(3 + effects), 1, 5)
+    asked = trial(
+        Interactions.from_arrays(rows, items, values, low=1, high=5), epsilon=4.0, purpose="ratings"
+    )
+    assert asked.answer == asked.rated == "yes" and asked.ratings.needed_epsilon == 4.0
+    assert asked.ratings.mean == min(asked.ratings.means.values()) > asked.ratings.biases
+    # The twin: no model predicts ratings that depend on nothing.
+    drawn = random.integers(1, 6, rows.size)
+    chance = trial(Interactions.from_arrays(rows, items, drawn, low=1, high=5), purpose="ratings")
+    assert chance.rated != "yes" and chance.ratings.needed_epsilon is None
+
+
+def test_a_question_that_the_data_cannot_answer_is_rejected():
+    with refuses("no-ratings-to-predict"):
+        trial(grouped(FEWEST_USERS), purpose="ratings")
+    with refuses("unknown-choice", name="purpose"):
+        trial(grouped(FEWEST_USERS), purpose="stars")
+    assert trial(grouped(FEWEST_USERS), purpose="lists").ratings is None
 
 
 def test_a_path_and_a_frame_give_the_answer_of_the_command(tmp_path, caplog):

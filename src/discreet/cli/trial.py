@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 from discreet.cli import lib
 from discreet.cli.options.accounts import LedgerAccount, account_for, plain, unused
-from discreet.cli.options.declared import Data, Epsilon, Force, Reading
+from discreet.cli.options.declared import Data, Epsilon, Force, Question, Reading
 from discreet.cli.options.parsing import command_line
 from discreet.cli.output.printing import Output, remark, show_next
 from discreet.core import terminal_progress, without_password
@@ -18,11 +19,12 @@ def trial(
     *,
     reading: Reading,
     epsilon: Epsilon = 1.0,
+    purpose: Question = None,
     seed: int = 0,
     out: Path | None = None,
     force: Force = False,
 ) -> Output:
-    """Find out in a minute whether a private model beats private popularity on your data.
+    """Find out in a minute whether a private model beats private popularity and simple means on your data.
 
     This spends no budget. Don't publish the answer: it is computed without noise.
 
@@ -35,7 +37,9 @@ def trial(
         lib.refuse_page(out, kind=lib.TRIAL_KIND, force=force, inputs=reading.files(data))
     reading, interactions = _loaded(reading, data)
     with terminal_progress(None) as report:
-        found = lib.trial(interactions, epsilon=epsilon, seed=seed, progress=report)
+        found = lib.trial(
+            interactions, epsilon=epsilon, seed=seed, purpose=cast(Any, purpose), progress=report
+        )
     account = account_for(interactions.name)
     command = _next_command(found, data, account, reading)
     if out is not None:

@@ -150,6 +150,11 @@ class ThresholdsDiffer(ParameterError):
     text = "{arg:above} is {above}, but the model has its own threshold, {own}. Remove {arg:above}."
 
 
+class NoRatingsToPredict(DataError):
+    text = """The data has no ratings, or all are equal, so there is nothing to predict. Ask about
+    recommendations: {arg:purpose=lists}."""
+
+
 class TooFewUsers(DataError):
     users: int
     least: int

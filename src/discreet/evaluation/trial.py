@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Unpack, final
+from typing import Any, Literal, Unpack, final, get_args
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from discreet.core import (
     Progress,
     experiment_generator,
     logger,
+    one_of,
     positive_finite,
     silent,
     terminal_progress,
@@ -41,10 +42,10 @@ from discreet.data import (
     refuse_unknown_names,
     time_split,
 )
-from discreet.evaluation.errors import TooFewUsers
+from discreet.evaluation.errors import NoRatingsToPredict, TooFewUsers
 from discreet.evaluation.list_scores import person_scores, ranks_of
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.scoring import Reference, predicted_ratings, rating_references
+from discreet.evaluation.scoring import predicted_ratings, rating_references
 from discreet.models import Estimator
 from discreet.planning.how_many_users import users_instead
 from discreet.privacy import Guarantee
@@ -78,9 +79,16 @@ _FACTORS = (2.0, 4.0, 8.0, 16.0)
 _SCORES, _FEWEST_SCORED = 100_000_000, 2_000
 # EASE inverts a matrix of items by items.
 _MOST_ITEMS_OF_EASE = 4_000
-_MODEL, _POPULARITY = "user-factorization", "popularity"
+_MODEL, _POPULARITY, _SIMPLE = "user-factorization", "popularity", "biases"
+# Whose means predict ratings without privacy.
+_WHOSE = {
+    "global mean": "the mean of all ratings",
+    "user mean": "each user's own mean",
+    "item mean": "each item's mean",
+}
 
 Answer = Literal["yes", "no", "undecided"]
+Question = Literal["lists", "ratings"]
 
 
 @final
@@ -114,24 +122,32 @@ class Level:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingErrors:
-    """RMSE of predicted ratings at the asked epsilon: the model, and `biases` for comparison.
+    """RMSE of predicted ratings at the asked epsilon: the model, and `biases`, the simple private model.
 
-    `mean` is the error of the best mean, of all ratings, of items or of users, without privacy, and `of` its
-    name. `gain` is how much smaller the model's error is than that of `biases`. `needed_epsilon` is the
-    smallest tried epsilon at which one of the two is better than the mean; None if none was.
+    `means` has the errors of means without privacy: of all ratings, of each user's, and of each item's.
+    `mean` is the smallest of them, and `of` its name. `gain` is how much smaller the model's error is than
+    that of `biases`, and `over_mean` how much smaller the error of the `best` private model is than `mean`.
+    `needed_epsilon` is the smallest tried epsilon at which one of the two is clearly better than the mean;
+    None if none was.
     """
 
     model: float
     biases: float
     mean: float
     of: str
+    means: dict[str, float]
     gain: Gain
+    over_mean: Gain
     needed_epsilon: float | None
 
     @property
-    def is_useful(self) -> bool:
-        """Return whether a private model predicts ratings better than the best mean does."""
-        return min(self.model, self.biases) < self.mean
+    def best(self) -> str:
+        """Return the private model to use: the simple one, unless the other is clearly better."""
+        return _best_of(self.gain)
+
+
+def _best_of(gain: Gain) -> str:
+    return _MODEL if gain.answer == "yes" else _SIMPLE
 
 
 @final
@@ -141,6 +157,7 @@ class Trial(TableView):
 
     `levels` starts with the asked epsilon; larger ones follow only if the answer there is not yes.
     `not_private` has the hit rates of models without privacy, which bound what any epsilon can reach.
+    `purpose` is the question that was asked: about "lists", about "ratings", or about both (None).
 
     Example:
         >>> import discreet, polars
@@ -162,6 +179,7 @@ class Trial(TableView):
     not_private: dict[str, float]
     ratings: RatingErrors | None
     guarantee: Guarantee
+    purpose: Question | None = None
 
     @property
     def asked(self) -> Level:
@@ -170,22 +188,32 @@ class Trial(TableView):
 
     @property
     def answer(self) -> Answer:
-        """Return whether the model is better than private popularity at the asked epsilon."""
+        """Return the answer about ratings if `purpose` asks for it, and else about recommendations."""
+        return self.rated if self.purpose == "ratings" else self.recommended
+
+    @property
+    def recommended(self) -> Answer:
+        """Return whether the model recommends better than private popularity at the asked epsilon."""
         return self.asked.gain.answer
 
     @property
     def rated(self) -> Answer:
-        """Return whether the model predicts ratings better than `biases`; no without ratings."""
-        if self.ratings is None or not self.ratings.is_useful:
-            return "no"
-        return self.ratings.gain.answer
+        """Return whether a private model predicts ratings better than the best mean; no without ratings."""
+        return "no" if self.ratings is None else self.ratings.over_mean.answer
 
     @property
     def options(self) -> dict[str, str]:
         """Return the options of `fit` that follow from the answers about recommendations and ratings."""
-        if self.answer == "yes":
-            return {} if self.rated == "yes" else {"--for": "lists"}
-        return {"--for": "ratings"} if self.rated == "yes" else {"--model": _POPULARITY}
+        lists = {"--for": "lists"} if self.recommended == "yes" else {"--model": _POPULARITY}
+        if self.ratings is None or self.purpose == "lists":
+            return {} if self.recommended == "yes" and self.purpose is None else lists
+        has_factors = self.ratings.best == _MODEL
+        ratings = {"--for": "ratings"} if has_factors else {"--model": _SIMPLE}
+        if self.purpose == "ratings":
+            return ratings
+        if self.recommended == "yes":
+            return {} if self.rated == "yes" and has_factors else lists
+        return ratings if self.rated == "yes" else lists
 
     @property
     def best(self) -> tuple[str, float]:
@@ -211,12 +239,16 @@ class Trial(TableView):
 
     @property
     def needed_users_for_ratings(self) -> int | None:
-        """Return the same for ratings that are predicted better than by their best mean."""
+        """Return the same for ratings that a private model predicts better than their best mean does."""
         needed = None if self.ratings is None else self.ratings.needed_epsilon
         return None if needed is None else users_instead(self.users, self.asked.epsilon, needed)
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
-        return ("model", "epsilon", METRIC), _rows(self), f"Better than private popularity: {self.answer}"
+        return (
+            ("model", "epsilon", METRIC),
+            _rows(self),
+            f"Better than private popularity: {self.recommended}",
+        )
 
     def to_page(self, path: str | Path, *, title: str = "your data", force: bool = False) -> None:
         """Write the page that `discreet try --out` writes, without the next command."""
@@ -226,7 +258,9 @@ class Trial(TableView):
         """Return the trial as one JSON object."""
         name, value = self.best
         return {
+            "question": self.purpose or "lists and ratings",
             "answer": self.answer,
+            "recommendations": {"answer": self.recommended, "better_than": _POPULARITY},
             "metric": METRIC,
             "epsilon": self.asked.epsilon,
             "delta": self.guarantee.delta,
@@ -241,6 +275,8 @@ class Trial(TableView):
             if self.ratings is None
             else {
                 "answer": self.rated,
+                "best": self.ratings.best,
+                "better_than": self.ratings.of,
                 **asdict(self.ratings),
                 "needed_users": self.needed_users_for_ratings,
             },
@@ -256,6 +292,7 @@ def trial(
     implicit: bool = False,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
+    purpose: Question | None = None,
     progress: Progress | None = None,
     **declared: Unpack[SourceOptions],
 ) -> Trial:
@@ -264,6 +301,8 @@ def trial(
     `data`, `columns`, `duplicates`, and further keywords are as in `fit`. With `implicit`, or if no column
     has ratings, rows are interactions. The split is leave-one-out, or the latest tenth if most users have a
     single interaction. Noise comes from `seed`, so a trial repeats. `discreet try` prints the same result.
+    If there are ratings, the trial answers two questions: about recommendations, and about predicted ratings.
+    `purpose` is "lists" or "ratings" to ask one of them.
 
     Raises:
         DataError: Too few users have a held-out interaction.
@@ -279,9 +318,13 @@ def trial(
         (4.0, 200)
     """
     positive_finite("epsilon", epsilon)
+    if purpose is not None:
+        one_of("purpose", purpose, get_args(Question))
     refuse_unknown_names(declared, trial, SourceOptions)
     data = _accepted(data, implicit=implicit, columns=columns, duplicates=duplicates, **declared)
     split, parts = _split(data, seed)
+    if purpose == "ratings" and data.facts.low == data.facts.high:
+        raise NoRatingsToPredict()
     bench = _Bench(data=data, parts=parts, scored=_scored(parts, seed), seed=seed)
     if bench.scored.size < FEWEST_USERS:
         raise TooFewUsers(users=bench.scored.size, least=FEWEST_USERS)
@@ -295,7 +338,7 @@ def trial(
                 if levels[-1].gain.answer == "yes":
                     break
                 levels.append(bench.level(epsilon * factor, _MORE_RUNS, work))
-        ratings = bench.rating_errors(epsilon)
+        ratings = None if purpose == "lists" else bench.rating_errors(epsilon)
         work.finish()
     return Trial(
         users=data.n_users,
@@ -307,6 +350,7 @@ def trial(
         not_private=not_private,
         ratings=ratings,
         guarantee=bench.private(_MODEL, epsilon).promise(data.facts),
+        purpose=purpose,
     )
 
 
@@ -411,50 +455,49 @@ class _Bench:
         if self.data.facts.low == self.data.facts.high:
             return None
         parts = random_split(self.data, 0.1, self.seed)
-        ours = self._of_ratings(epsilon)
         # Squared errors by user, so that their mean over users is the mean over ratings.
-        errors = [
-            np.stack([self._squared_errors(one, run, parts) for run in range(_MORE_RUNS)])
-            for one in (ours, ESTIMATORS["biases"](epsilon=epsilon))
-        ]
-        model, biases = (math.sqrt(one.mean()) for one in errors)
-        means = {name: self._error_of(one, parts) for name, one in rating_references(parts.train).items()}
-        of, mean = min(means.items(), key=lambda pair: pair[1])
-        # A difference of squares is the difference times the sum.
+        ours, theirs = (self._errors(one, parts) for one in self._of_ratings(epsilon))
+        predicted = {
+            name: one.predict(parts.train, parts.test.rows(), parts.test.items)
+            for name, one in rating_references(parts.train).items()
+        }
+        references = {name: _by_user(found, parts) for name, found in predicted.items()}
+        means = {name: _root(found) for name, found in references.items()}
+        of = min(means, key=means.__getitem__)
+        gain = _gain_in_rmse(ours, theirs)
+        over_mean = _gain_in_rmse(ours if _best_of(gain) == _MODEL else theirs, references[of])
         return RatingErrors(
-            model=model,
-            biases=biases,
-            mean=mean,
+            model=_root(ours),
+            biases=_root(theirs),
+            mean=means[of],
             of=of,
-            gain=gain_of((errors[1] - errors[0]) / (model + biases)),
+            means=means,
+            gain=gain,
+            over_mean=over_mean,
             needed_epsilon=epsilon
-            if min(model, biases) < mean
-            else self._needed_epsilon(epsilon, mean, parts),
+            if over_mean.answer == "yes"
+            else self._needed_epsilon(epsilon, references[of], parts),
         )
 
-    def _error_of(self, reference: Reference, parts: Split) -> float:
-        found = reference.predict(parts.train, parts.test.rows(), parts.test.items)
-        return math.sqrt(np.mean((found - parts.test.values) ** 2))
-
-    def _needed_epsilon(self, epsilon: float, mean: float, parts: Split) -> float | None:
-        """Return the first larger epsilon at which a private model is better than the best mean."""
+    def _needed_epsilon(self, epsilon: float, mean: Floats, parts: Split) -> float | None:
+        """Return the first larger epsilon at which a private model is clearly better than the best mean."""
         for more in (epsilon * factor for factor in _FACTORS):
-            for model in (ESTIMATORS["biases"](epsilon=more), self._of_ratings(more)):
-                squares = [self._squared_errors(model, run, parts).mean() for run in range(_MORE_RUNS)]
-                if math.sqrt(np.mean(squares)) < mean:
+            for model in reversed(self._of_ratings(more)):
+                if _gain_in_rmse(self._errors(model, parts), mean).answer == "yes":
                     return more
         return None
 
-    def _of_ratings(self, epsilon: float) -> Estimator:
-        model: Estimator = ESTIMATORS[_MODEL](epsilon=epsilon, purpose="ratings")
-        return model
+    def _of_ratings(self, epsilon: float) -> tuple[Estimator, Estimator]:
+        """Return the private models of ratings: with factors, and the simple one."""
+        return ESTIMATORS[_MODEL](epsilon=epsilon, purpose="ratings"), ESTIMATORS[_SIMPLE](epsilon=epsilon)
 
-    def _squared_errors(self, estimator: Estimator, run: int, parts: Split) -> Floats:
-        model = estimator.fit(parts.train, random=self._noise(estimator, run), progress=silent)
-        squares = (predicted_ratings(model, parts.train, parts.test) - parts.test.values) ** 2
-        _, users = np.unique(parts.test.rows(), return_inverse=True)
-        by_user: Floats = np.bincount(users, squares).astype(np.float64)
-        return by_user * by_user.size / parts.test.n_ratings
+    def _errors(self, estimator: Estimator, parts: Split) -> Floats:
+        """Return squared errors with a row per fit and a column per user."""
+        rows = []
+        for run in range(_MORE_RUNS):
+            model = estimator.fit(parts.train, random=self._noise(estimator, run), progress=silent)
+            rows.append(_by_user(predicted_ratings(model, parts.train, parts.test), parts))
+        return np.stack(rows)
 
     def _hits(self, estimator: Estimator, run: int) -> Floats:
         """Return each scored user's hit rate under one fit."""
@@ -467,6 +510,22 @@ class _Bench:
 
     def _noise(self, estimator: Estimator, run: int) -> PrivacyRandom:
         return PrivacyRandom.simulate(self.seed).spawn(f"trial {estimator.name} {estimator.epsilon} {run}")
+
+
+def _by_user(predicted: Floats, parts: Split) -> Floats:
+    """Return squared errors by user, scaled so that their mean is the mean over ratings."""
+    _, users = np.unique(parts.test.rows(), return_inverse=True)
+    by_user: Floats = np.bincount(users, (predicted - parts.test.values) ** 2).astype(np.float64)
+    return by_user * by_user.size / parts.test.n_ratings
+
+
+def _root(squares: Floats) -> float:
+    return math.sqrt(squares.mean())
+
+
+def _gain_in_rmse(squares: Floats, others: Floats) -> Gain:
+    """Return how much smaller an RMSE is: a difference of squares is the difference times the sum."""
+    return gain_of((others - squares) / (_root(squares) + _root(others)))
 
 
 def gain_of(differences: Floats) -> Gain:
@@ -488,17 +547,13 @@ KIND = "trial"
 
 def summary(found: Trial) -> list[str]:
     """Return the answer, what it rests on, and what would change it: a sentence or two per line."""
-    asked, (best, value) = found.asked, found.best
     return [
         f"{found.users:,} users, {found.items:,} items, {found.rows:,} interactions. Held out: "
         f"{_held_out(found)}",
         "",
         *_headlines(found),
-        f"Hit rate at 10: {asked.model:.4f} with the model, {asked.popularity:.4f} with private popularity. "
-        f"Difference: {asked.gain.mean:+.4f} (95% interval {asked.gain.low:+.4f} to {asked.gain.high:+.4f}).",
-        f"Without privacy, the best of {len(found.not_private)} models ({best}) reaches {value:.4f}.",
+        *([] if found.purpose == "ratings" else _recommendations(found)),
         *_ratings(found),
-        _outlook(found),
         _meaning(found),
         "These scores have no noise. They are for you, the data owner: don't publish them. Nothing was "
         "released, and no budget was spent.",
@@ -512,19 +567,29 @@ def _headlines(found: Trial) -> list[str]:
         "yes": "a private model beats private popularity on your data.",
         "no": "private popularity beats the private model on your data.",
         "undecided": "a private model and private popularity are too close to call.",
-    }
-    ratings = {
-        "yes": "a private model predicts ratings better than the simple private model `biases`.",
-        "no": "the simple private model `biases` predicts ratings better than a private model with factors.",
-        "undecided": "a private model and the simpler `biases` predict ratings about equally well.",
-    }
+    }[found.recommended]
     if found.ratings is None:
-        return [f"{found.answer.upper()}: {level}, {lists[found.answer]}"]
-    useless = f"no private model predicts ratings better than the {found.ratings.of} does."
-    rated = ratings[found.rated] if found.ratings.is_useful else useless
+        return [f"{found.recommended.upper()}: {level}, {lists}"]
+    best, mean = found.ratings.best, f"{_WHOSE[found.ratings.of]} (not private)"
+    rated = {
+        "yes": f"private `{best}` predicts ratings better than {mean}.",
+        "no": f"no private model predicts ratings better than {mean}.",
+        "undecided": f"private `{best}` and {mean} are too close to call.",
+    }[found.rated]
+    answers = {
+        "lists": f"Recommendations: {found.recommended.upper()}. {level.capitalize()}, {lists}",
+        "ratings": f"Ratings: {found.rated.upper()}. {level.capitalize()}, {rated}",
+    }
+    return [answer for about, answer in answers.items() if found.purpose in (None, about)]
+
+
+def _recommendations(found: Trial) -> list[str]:
+    asked, (best, value) = found.asked, found.best
     return [
-        f"Recommendations: {found.answer.upper()}. {level.capitalize()}, {lists[found.answer]}",
-        f"Ratings: {found.rated.upper()}. {level.capitalize()}, {rated}",
+        f"Hit rate at 10: {asked.model:.4f} with the model, {asked.popularity:.4f} with private popularity. "
+        f"Difference: {asked.gain.mean:+.4f} (95% interval {asked.gain.low:+.4f} to {asked.gain.high:+.4f}).",
+        f"Without privacy, the best of {len(found.not_private)} models ({best}) reaches {value:.4f}.",
+        _outlook(found),
     ]
 
 
@@ -540,45 +605,50 @@ def _held_out(found: Trial) -> str:
 def _ratings(found: Trial) -> list[str]:
     if found.ratings is None:
         return []
-    errors, gain = found.ratings, found.ratings.gain
+    errors, gain = found.ratings, found.ratings.over_mean
+    means = ", ".join(f"{value:.4f} with {_WHOSE[name]}" for name, value in errors.means.items())
     return [
-        f"RMSE of ratings (lower is better): {errors.model:.4f} with the model, {errors.biases:.4f} with "
-        f"`biases`, {errors.mean:.4f} with the {errors.of} (not private). Gain over `biases`: "
-        f"{gain.mean:+.4f} (95% interval {gain.low:+.4f} to {gain.high:+.4f}).",
-        *([] if errors.is_useful else [_outlook_for_ratings(found, errors)]),
+        f"RMSE of ratings (lower is better): {errors.biases:.4f} with the simple model `{_SIMPLE}` and "
+        f"{errors.model:.4f} with `{_MODEL}`, both private. Not private: {means}.",
+        f"Gain of `{errors.best}` over {_WHOSE[errors.of]}: {gain.mean:+.4f} (95% interval {gain.low:+.4f} "
+        f"to {gain.high:+.4f}). Gain of `{_MODEL}` over `{_SIMPLE}`: {errors.gain.mean:+.4f} "
+        f"({errors.gain.low:+.4f} to {errors.gain.high:+.4f}).",
+        _outlook_for_ratings(found, errors),
     ]
 
 
 def _outlook_for_ratings(found: Trial, errors: RatingErrors) -> str:
-    """Return which epsilon, or how many users, would make predicted ratings better than the best mean."""
-    asked = found.asked.epsilon
+    """Return which epsilon, or how many users, predicted ratings need to be better than the best mean."""
+    asked, mean = found.asked.epsilon, _WHOSE[errors.of]
     if errors.needed_epsilon is None:
         most = _FACTORS[-1]
         return (
-            f"No private model predicts ratings better than the {errors.of} up to epsilon {most * asked:g}. "
-            f"You would need more than {most:.0f} times as many users."
+            f"Predicted ratings aren't clearly better than {mean} up to epsilon {most * asked:g}. They would "
+            f"need more than {most:.0f} times as many users."
         )
+    if errors.needed_epsilon == asked:
+        return f"For predicted ratings, your {found.users:,} users are enough at epsilon {asked:g}."
     return (
-        f"Predicted ratings are better than the {errors.of} from epsilon {errors.needed_epsilon:g} on. At "
-        f"epsilon {asked:g} you would need about {found.needed_users_for_ratings:,} users."
+        f"Predicted ratings are better than {mean} from epsilon {errors.needed_epsilon:g} on. At epsilon "
+        f"{asked:g}, predicted ratings need about {found.needed_users_for_ratings:,} users."
     )
 
 
 def _outlook(found: Trial) -> str:
     """Return which epsilon, or how many users, would turn the answer into a yes."""
     asked = found.asked
-    if found.answer == "yes":
+    if found.recommended == "yes":
         kept = asked.gain.mean / max(found.best[1] - asked.popularity, 1e-9)
         return f"The model keeps {100 * min(kept, 1.0):.0f}% of what the best model gains over popularity."
     if found.needed_epsilon is not None:
         return (
             f"Recommendations are better from epsilon {found.needed_epsilon:g} on. At epsilon "
-            f"{asked.epsilon:g} you would need about {found.needed_users:,} users."
+            f"{asked.epsilon:g}, recommendations need about {found.needed_users:,} users."
         )
     if len(found.levels) == 1:
         return "The model isn't better than popularity without noise either, so more users won't help."
     return (
-        f"The model isn't clearly better up to epsilon {found.levels[-1].epsilon:g}. You would need more "
+        f"Recommendations aren't clearly better up to epsilon {found.levels[-1].epsilon:g}. They need more "
         f"than {found.levels[-1].epsilon / asked.epsilon:.0f} times as many users."
     )
 

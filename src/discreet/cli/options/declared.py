@@ -104,6 +104,14 @@ Purpose = Annotated[
         metavar="lists|ratings|both",
     ),
 ]
+Question = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        help="What to ask about: recommendations (lists), or predicted ratings. Default: both.",
+        metavar="lists|ratings",
+    ),
+]
 Duplicates = Annotated[
     str | None,
     typer.Option(
