@@ -133,9 +133,10 @@ def test_a_model_that_is_not_kept_is_announced_before_the_budget_is_spent(discre
         "--name",
         "us",
     )
-    assert discreet("budget", "set", book, "--name", "us", "--epsilon", "0.5", "--delta", "1e-6")[0] == 0
-    # The budget rejects this spending, and the remark is already there.
-    code, _, error = discreet(*asked)
-    assert code == 1 and "--out" in error
-    code, _, error = discreet(*asked, "--out", out)
-    assert code == 1 and "--out" not in error
+    assert "--out" in discreet(*asked, "--dry-run")[2]
+    assert "--out" not in discreet(*asked, "--dry-run", "--out", out)[2]
+    code, shown, error = discreet(*asked)
+    assert code == 0 and "--out" in error and "--out" not in shown
+    # A spending that a budget rejects is an error alone.
+    assert discreet("budget", "set", book, "--name", "us", "--epsilon", "1.1", "--delta", "1e-5")[0] == 0
+    one_sentence(*discreet(*asked, "--share", "0.05"))

@@ -405,7 +405,10 @@ def measure_privately(
             keep.check(data, reading, paying)
         remark_on_delta(estimators, source.facts)
         book = paying.book(source.name, release)
-        if book is not None and keep is None and len(estimators) == 1:
+        begun = release is not None and release.has_begun
+        if book is not None and keep is None and len(estimators) == 1 and not begun:
+            facts = source.facts
+            book.price(source.name, estimators[0].promise(facts), estimators[0].events(facts))
             remark(
                 "discreet: most of the budget is spent on a model that isn't kept. To keep it, stop with "
                 "Ctrl-C, and pass --out FILE."
@@ -433,7 +436,8 @@ def measure_privately(
     if keep is not None:
         own = found.models[0].guarantee.epsilon
         said.append(
-            f"Written to {keep.path}: the model with these scores. Its own part is epsilon {own:.4g}."
+            f"Written to {keep.path}: the model with these scores. Of the epsilon spent, the model used "
+            f"{own:.4g}, and the scores used the rest."
         )
     elif len(estimators) == 1 and paying.ledger is None:
         said.append("The model isn't kept. To keep the model of the next private scores, pass --out FILE.")
