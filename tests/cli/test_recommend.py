@@ -103,7 +103,7 @@ def test_alike_items_and_reasons(discreet, ratings, tmp_path):
     assert code == 0 and len(json.loads(shown)["similar"]) == 4, error
     code, shown, _ = discreet("similar", model, "3", "5")
     shown = " ".join(shown.split())
-    assert code == 0 and "Similar to 3:" in shown and "Similar to 5:" in shown and "same direction" in shown
+    assert code == 0 and "Similar to 3:" in shown and "Similar to 5:" in shown and "unrelated" in shown
     one_sentence(*discreet("similar", model, "no such item"))
     why = ("explain", model, "3", "--history", ratings, "--user", "3")
     code, shown, error = discreet(*why, "--json")

@@ -20,10 +20,10 @@ def days(*dates):
 @pytest.mark.parametrize(
     ("second", "order", "dates", "said"),
     [
-        ("25/12/2025", "", ((2, 1), (12, 25)), "the day before the month"),
-        ("12/25/2025", "", ((1, 2), (12, 25)), "the month before the day"),
-        ("03/04/2025", ":day-first", ((2, 1), (4, 3)), "the day before the month"),
-        ("03/04/2025", ":month-first", ((1, 2), (3, 4)), "the month before the day"),
+        ("25/12/2025", "", ((2, 1), (12, 25)), "the day first"),
+        ("12/25/2025", "", ((1, 2), (12, 25)), "the month first"),
+        ("03/04/2025", ":day-first", ((2, 1), (4, 3)), "the day first"),
+        ("03/04/2025", ":month-first", ((1, 2), (3, 4)), "the month first"),
     ],
 )
 def test_dates_in_files_and_frames(tmp_path, mark, second, order, dates, said):

@@ -311,7 +311,8 @@ def declare(folder: Path, items: Path) -> Output:
         items: A file that includes the new items: one ID per line, or a table of items.
     """
     fresh = lib.declare_items(folder, lib.Agreement.read(folder), read_items(items))
-    said = f"{fresh:,} items are new. All other members must declare them before the next release."
+    declared = "1 new item is" if fresh == 1 else f"{fresh:,} new items are"
+    said = f"{declared} declared. All other members must declare them before the next release."
     return Output({"declared": fresh}, said)
 
 

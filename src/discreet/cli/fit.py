@@ -376,8 +376,8 @@ def _following(last: lib.FittedModel, path: Path, epsilon: float | None) -> lib.
         purpose = " for lists" if has_prior else ""
         remark(
             f"discreet: `{last.name}`{purpose} can't start from an earlier release, so this is a new fit "
-            "with the same settings, on these rows alone. To count earlier rows, pass their files, too, with "
-            "a comma between."
+            "with the same settings, on the rows of DATA alone. If DATA lacks the earlier rows, add their "
+            "files with a comma between."
         )
     return lib.model_settings.estimator(
         last.name, settings | ({} if epsilon is None else {"epsilon": epsilon})

@@ -175,7 +175,11 @@ def _method(name: str) -> list[tuple[str, str]]:
     """Return a row with the source of one of our methods: who published or refuted it, or that it is ours."""
     from discreet.cli.models import own_models
 
-    return [("Method", row["source"]) for row in own_models() if row["name"] == name and row["source"]]
+    return [
+        ("Method", row["source"].replace("ours", "developed for discreet"))
+        for row in own_models()
+        if row["name"] == name and row["source"]
+    ]
 
 
 def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:

@@ -406,7 +406,7 @@ def show_similar(
         found = f"Only {len(near)} of {k} stand out. " if len(near) < k else ""
         show(
             f"{found}Noise shrinks similarities: compare them only with each other. Above noise is the "
-            "chance that noise alone didn't bring an item this near. It isn't the chance that the item is "
+            "chance that noise alone would give a lower similarity. It isn't the chance that the item is "
             "right: the model may not have learned what sets the items apart. Items that aren't listed may "
             "be similar, too: the release doesn't show it."
         )
@@ -426,8 +426,8 @@ def _compared(model: lib.FittedModel) -> str:
         return "Items are compared by how often the same users choose both. Higher is more similar."
     few = " With this few latent factors, expect the same broad kind rather than close matches."
     return (
-        "Items are compared by everything the model released about them: 1 is the same direction, 0 is "
-        f"nothing in common, and -1 is the opposite.{few if factors <= _FEW_FACTORS else ''}"
+        "Items are compared by everything the model released about them: 1 means alike, 0 means unrelated, "
+        f"and -1 means opposite.{few if factors <= _FEW_FACTORS else ''}"
     )
 
 

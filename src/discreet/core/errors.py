@@ -263,6 +263,7 @@ class WrongKind(ParameterError):
         "ledger": " Open a ledger with Ledger.open(path).",
         "model": " Fit a model, or load one with discreet.load(path).",
         "data": " Read a file with discreet.read(path).",
+        "path": " For a table in memory, call discreet.from_frame.",
     }
 
     def template(self) -> str:

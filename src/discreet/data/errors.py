@@ -371,7 +371,19 @@ class NoTable(FileError):
         """Return the template; without a name the caller has to choose."""
         if not self.tables:
             return "{kind} found no table. Check the path or the address."
-        return self.text if self.table else "No table was named, and {kind} has {tables:and}. {advice}"
+        return (
+            self.text if self.table else ("No {what} was named, and the {kind} {has} {tables:and}. {advice}")
+        )
+
+    @property
+    def what(self) -> str:
+        """What a table is called there."""
+        return "sheet" if self.kind == "Excel" else "table"
+
+    @property
+    def has(self) -> str:
+        """What has the tables."""
+        return "file has the sheets" if self.kind == "Excel" else "database has the tables"
 
     @property
     def advice(self) -> str:

@@ -133,7 +133,7 @@ def replay_year(
     found: list[ReplayedWay] = []
     tries = _tries(year, noise)
     for place, (name, each, models) in enumerate(tries):
-        progress("ways", place, len(tries))
+        progress("replays of the year", place, len(tries))
         found.append(ReplayedWay(name=name, epsilon_each=each, score=year.score(models())))
     if noise is not None:
         found[1:1] = _apart(year, noise)

@@ -274,7 +274,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
         "each row by itself. Parties with such facts: {members}"
     ),
     ("declared", "frame"): (
-        "no user's values removed or changed other users' rows before `discreet` read the data"
+        "before `discreet` read the data, no step removed or changed a user's rows because of other users"
     ),
     ("declared", "readable"): "the fact that no rule for reading rejected the data is public",
     ("declared", "quotes"): "every quoted field that spans lines stays within one user's row",

@@ -505,9 +505,10 @@ def _remark_on_unfinished(book: lib.Ledger, name: str, release: lib.PaidRelease 
         last = unfinished[-1]
         more = f", and {len(unfinished) - 1} older" if len(unfinished) > 1 else ""
         remark(
-            f"discreet: spending {last.id} of {name!r} is open since {last.time:%Y-%m-%d %H:%M} UTC: "
-            f"{last.what}, epsilon={last.guarantee.epsilon:g}{more}. To finish it, repeat its command "
-            "exactly, with the same --out: that spends nothing more. A command that differs spends again."
+            f"discreet: a release about {name!r} isn't finished: ledger entry {last.id}, begun "
+            f"{last.time:%Y-%m-%d %H:%M} UTC, {last.what}, epsilon={last.guarantee.epsilon:g}{more}. Its "
+            "budget is spent. To finish it, repeat its command exactly, with the same --out: that spends "
+            "nothing more. A command that differs spends again."
         )
 
 

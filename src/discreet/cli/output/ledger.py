@@ -99,8 +99,8 @@ def _window(ledger: Ledger, budget: lib.Budget) -> str:
     entries = ledger.entries(budget.dataset)
     ends = [budget.renews.end(one.time) for one in entries if one.id > budget.after]
     less = min((end for end in ends if end > now), default=None)
-    until = "" if less is None else f", the oldest cost until {less - timedelta(days=1):%Y-%m-%d}"
-    return f"counts any {budget.renews.window}{until}"
+    ends_on = "" if less is None else f"\n(oldest cost counts until {less - timedelta(days=1):%Y-%m-%d})"
+    return f"limits any {budget.renews.window}{ends_on}"
 
 
 def _allowed(ledger: Ledger, budget: lib.Budget | None) -> Text:

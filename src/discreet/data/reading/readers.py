@@ -113,9 +113,7 @@ def read(
         <Interactions 'books': 1 users, 1 items, 1 ratings>
     """
     if not isinstance(path, str | Path):
-        raise WrongKind(
-            name="path", kind="the path of a file (for tables: from_frame)", found=type(path).__name__
-        )
+        raise WrongKind(name="path", kind="a text or a Path", found=type(path).__name__)
     declared = dict(options)
     wishes = Wishes.taken_from(declared, columns, implicit=implicit)
     form = None if schema is None else overridden(schema, wishes)

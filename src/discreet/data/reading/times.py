@@ -48,8 +48,8 @@ _DATES = (
 )
 #: What dates such as 25/12/2024 are read as, by the order of their parts.
 _ORDERED = {
-    DAY_FIRST: ("%d/%m/%Y", "dates, the day before the month, as epoch seconds"),
-    MONTH_FIRST: ("%m/%d/%Y", "dates, the month before the day, as epoch seconds"),
+    DAY_FIRST: ("%d/%m/%Y", "dates with the day first, as epoch seconds"),
+    MONTH_FIRST: ("%m/%d/%Y", "dates with the month first, as epoch seconds"),
 }
 # What may follow such a date, and what may be between its parts in place of a slash.
 _CLOCKS, _MARKS = ("", " %H:%M:%S", " %H:%M"), "/-."
