@@ -4,6 +4,7 @@ import io
 import json
 import math
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import pandas as pd
@@ -118,6 +119,44 @@ def test_descriptions_are_short_and_views_are_tables(data, compared, tmp_path):
     assert "epsilon=1" in repr(model.guarantee) and "PRIVATE" in repr(model.guarantee)
     assert "biases" in ledger._repr_html_()
     assert "NOT PRIVATE" in repr(discreet.Biases(epsilon=math.inf).fit(data).guarantee)
+
+
+def test_a_view_of_a_ledger_shows_budgets_and_what_is_left():
+    ledger = discreet.Ledger.in_memory()
+    ledger.set_budget("a", 3.0, reason=HOSTILE)
+    shown = ledger._repr_html_()
+    assert shown.startswith("<table>") and shown.endswith("</table>")
+    assert shown.count("ε=3") == 2 and "<script" not in shown and "&lt;script" in shown
+    ledger.set_budget("a", 3.0, delta=1e-6)
+    with ledger.spend("a", replace(ledger.budget("a").guarantee, epsilon=1.0), what="fit"):
+        pass
+    for view in (ledger._repr_html_(), ledger.balance("a")._repr_html_()):
+        assert "no fit" in view and "ε=2" in view and "100%" in view
+
+
+def test_data_estimators_and_joint_scores_have_views(data):
+    found = discreet.fit_and_evaluate([discreet.Biases(epsilon=1.0)], data, metrics=["rmse"])
+    for one in (data, discreet.Biases(epsilon=1.0), found):
+        assert len(repr(one)) < 300 and "\n" not in repr(one)
+        assert one._repr_html_().startswith("<table>") and one._repr_html_().endswith("</table>")
+    ((score,),) = found.scores.values()
+    assert "certificate" not in repr(found) and f"{score.value:.4g}" in repr(found)
+    assert f"{data.n_users:,}" in data._repr_html_() and "epsilon" in discreet.Biases(epsilon=1)._repr_html_()
+
+
+def test_a_view_of_a_trial_has_the_interval_the_users_and_the_rating_errors():
+    pairs = [
+        (user, (3 * user + place) % 20, 1 + (user + place) % 5) for user in range(200) for place in range(5)
+    ]
+    found = discreet.trial(pl.DataFrame(pairs, schema=["user", "item", "rating"], orient="row"))
+    shown = page_text(found._repr_html_())
+    gain = found.asked.gain
+    for number in (gain.low, gain.high):
+        assert f"{number:+.4f}" in shown
+    for number in (found.ratings.model, found.ratings.biases, found.ratings.mean):
+        assert f"{number:.4f}" in shown
+    assert "publish" in shown and "rmse" in shown
+    assert found.needed_users is None or f"{found.needed_users:,}" in shown or found.answer == "yes"
 
 
 def test_results_print_with_rich_and_go_into_json_and_pages(data, compared, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -45,6 +45,7 @@ from discreet.data.facts import (
 from discreet.data.id_lists import checked_declarations
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Codes, Vocabulary
+from discreet.report import TableView
 
 __all__ = ["ByItem", "Interactions", "PublicFacts", "Vocabulary"]
 
@@ -77,7 +78,7 @@ class ByItem:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Interactions:
+class Interactions(TableView):
     """The ratings of many users, row by row, with items in ascending order and each pair once.
 
     The arrays are read-only. `listed` contains the order in which the ratings came (only comparisons of its
@@ -406,6 +407,19 @@ class Interactions:
             f"<Interactions {self.name!r}: {self.n_users:,} users, {self.n_items:,} items, "
             f"{self.n_ratings:,} ratings>"
         )
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
+        facts = self.facts
+        step = "" if facts.step is None else f" in steps of {facts.step:g}"
+        rows = [
+            ("Users", f"{self.n_users:,}"),
+            ("Items", f"{self.n_items:,}"),
+            ("Rows", f"{self.n_ratings:,}"),
+            ("Values", facts.weights or f"{facts.low:g} to {facts.high:g}{step}"),
+            ("Times", "no" if self.times is None else "yes"),
+            *self.how_read.items(),
+        ]
+        return (), rows, f"Interactions {self.name!r} (for the data owner, not released)"
 
 
 def refuse_unsound(data: Interactions) -> None:

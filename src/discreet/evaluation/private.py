@@ -520,13 +520,26 @@ _HAIR_MORE = 1 + 1e-9
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
+class Together(TableView):
     """Models and their scores, which one guarantee covers together."""
 
     models: tuple[FittedModel, ...]
     scores: dict[str, tuple[PrivateScore, ...]]
     guarantee: Guarantee
     certificate: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        """Return the scores and the guarantee in one line."""
+        scores = ", ".join(f"{name} {one.metric} {one.value:.4g}" for name, one in self._scored())
+        return f"Together({scores}; {self.guarantee.short()})"
+
+    def _scored(self) -> list[tuple[str, PrivateScore]]:
+        return [(name, one) for name, found in self.scores.items() for one in found]
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
+        rows = [(name, one.metric, one.value, one.low, one.high, one.noise) for name, one in self._scored()]
+        header = ("model", "metric", "score", "low", "high", "noise alone")
+        return header, rows, f"Models and scores together: {self.guarantee.short()}"
 
 
 def fit_and_evaluate(

@@ -244,11 +244,10 @@ class Trial(TableView):
         return None if needed is None else users_instead(self.users, self.asked.epsilon, needed)
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
-        return (
-            ("model", "epsilon", METRIC),
-            _rows(self),
-            f"Better than private popularity: {self.recommended}",
-        )
+        scores = [[METRIC, *row] for row in _rows(self)] + [["rmse", *row] for row in _rating_rows(self)]
+        answer = f"Better than private popularity: {self.recommended}."
+        caption = " ".join([answer, *(line for line in summary(self) if line)])
+        return ("measure", "model", "epsilon", "score"), scores, caption
 
     def to_page(self, path: str | Path, *, title: str = "your data", force: bool = False) -> None:
         """Write the page that `discreet try --out` writes, without the next command."""
@@ -686,6 +685,18 @@ def _rows(found: Trial) -> list[list[str]]:
     ]
     rows += [[name, "not private", f"{value:.4f}"] for name, value in found.not_private.items()]
     return rows
+
+
+def _rating_rows(found: Trial) -> list[list[str]]:
+    """Return the errors of predicted ratings by model; none if the file has no ratings."""
+    if found.ratings is None:
+        return []
+    errors, epsilon = found.ratings, f"{found.asked.epsilon:g}"
+    return [
+        [_MODEL, epsilon, f"{errors.model:.4f}"],
+        ["biases", epsilon, f"{errors.biases:.4f}"],
+        [errors.of, "not private", f"{errors.mean:.4f}"],
+    ]
 
 
 def _chart(found: Trial) -> Html:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
@@ -86,7 +86,7 @@ from discreet.privacy import (
     spending_in,
 )
 from discreet.privacy.mechanisms.additive import gaussian_event
-from discreet.report import condition_text
+from discreet.report import TableView, condition_text
 from discreet.statistics import DataSource, Recency, Statistic, open_source
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
@@ -95,7 +95,7 @@ MOST_EPSILON = 32.0
 _MOST_DRAWS, ERROR_OF_A_DRAW = 2.0**36, 2.0**-110
 
 
-class Estimator(ABC):
+class Estimator(TableView):
     """A learning method: public settings, the guarantee they allow, and the training.
 
     A concrete estimator is a final, frozen, keyword-only dataclass. It implements `promise`, which sees only
@@ -187,13 +187,13 @@ class Estimator(ABC):
         if data.has_one_value:
             raise NoPreference()
 
-    def _refuse(self, data: DataSource) -> None:  # noqa: B027
+    def _refuse(self, data: DataSource) -> None:
         """Raise for data that this method can't learn from, as far as public facts show it."""
 
-    def _refuse_inputs(self) -> None:  # noqa: B027
+    def _refuse_inputs(self) -> None:
         """Raise for unusable inputs other than the data; the data are not read here."""
 
-    def _refuse_facts(self, facts: PublicFacts) -> None:  # noqa: B027
+    def _refuse_facts(self, facts: PublicFacts) -> None:
         """Raise for facts that nothing can be learned with, except those that noise will choose."""
 
     @property
@@ -210,6 +210,9 @@ class Estimator(ABC):
     def settings(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
+        return ("setting", "value"), list(self.settings.items()), f"{self.name}, not fitted yet"
 
     @property
     def named(self) -> str:

@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli import lib
-from discreet.privacy import FIT_DELTA, PAID_AT_ONCE, Ledger
+from discreet.privacy import PAID_AT_ONCE, Ledger
+from discreet.privacy.ledger.balance import level_above
 from discreet.privacy.ledger.ledger import Account, Entry
-from discreet.report import Html, element, meter, number_above, number_below, page, table, write_page
+from discreet.report import Html, element, meter, number_above, page, table, write_page
 
 #: The kind of its page, by which we know our own.
 PAGE = "ledger"
@@ -55,22 +56,13 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
                     balance if budget and definition == budget.guarantee.definition else None,
                 ),
                 _allowed(ledger, budget),
-                "not limited" if balance is None else _left(balance),
+                "not limited" if balance is None else balance.left_over(),
             )
     budgets = [budget for budget in map(ledger.budget, names) if budget is not None]
     captions = [_ONE_MORE] * any(budget.account is not Account.ADDING for budget in budgets)
     captions += [_said_of_years()] * any(_followed_anew(ledger, budget) for budget in budgets)
     table.caption = " ".join(captions) or None
     return table
-
-
-def _left(balance: lib.Balance) -> str:
-    """Return the largest cost of one more release, or that none is possible."""
-    if balance.left.epsilon == 0:
-        return "no release is possible"
-    epsilon, delta = map(number_below, balance.left)
-    level = f"ε={epsilon}" + (f", δ={delta}" if balance.left.delta else "")
-    return level if balance.fits_usual else f"no fit with δ={FIT_DELTA:g}; at most {level}"
 
 
 def _followed_anew(ledger: Ledger, budget: lib.Budget) -> bool:
@@ -141,10 +133,7 @@ def _spendings(entries: list[Entry]) -> Table:
 
 
 def _words(epsilon: float, delta: float) -> str:
-    if math.isinf(epsilon):
-        return "NOT PRIVATE"
-    # Without spaces, so that a line breaks between the two.
-    return f"ε={number_above(epsilon)}" + (f", δ={number_above(delta)}" if delta else "")
+    return level_above(lib.Amount(epsilon, delta))
 
 
 def write_ledger_page(ledger: Ledger, dataset: str | None, path: Path, *, force: bool) -> None:
@@ -168,7 +157,7 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
         yield element(
             "p",
             f"{spent}: {_words(*balance.spent)} of {limit}, by the {budget.account.value} account. Left for "
-            f"one more release: {_left(balance)}."
+            f"one more release: {balance.left_over()}."
             + (f" The budget {counted}." if (counted := _window(ledger, budget)) else ""),
         )
         for old in ledger.budgets(name):

@@ -12,7 +12,7 @@ from discreet.privacy.errors import BudgetExceeded, DefinitionsUnlike, NeedsEpsi
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account, Events, capacity, epsilon_of, weight
 from discreet.privacy.ledger.records import FIT_DELTA, Amount, Budget, Entry
-from discreet.report import number_above
+from discreet.report import TableView, number_above, number_below
 
 # Ten spendings of 0.1 fit a budget of 1, although the floats add up to slightly more.
 _TOLERANCE = 1e-12
@@ -20,7 +20,7 @@ _TOLERANCE = 1e-12
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Balance:
+class Balance(TableView):
     """The spent part of a budget and the rest, each as one (epsilon, delta) in the budget's account.
 
     If weights are added, `left` is the largest single release that still fits, at the budget's delta, and
@@ -33,6 +33,26 @@ class Balance:
     left: Amount
     share: float
     fits_usual: bool = True
+
+    def left_over(self) -> str:
+        """Return the largest cost of one more release in words, or that none is possible."""
+        if self.left.epsilon == 0:
+            return "no release is possible"
+        epsilon, delta = map(number_below, self.left)
+        level = f"ε={epsilon}" + (f", δ={delta}" if self.left.delta else "")
+        return level if self.fits_usual else f"no fit with δ={FIT_DELTA:g}; at most {level}"
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
+        spent = ("Spent", f"{level_above(self.spent)} ({100 * self.share:.3g}%)")
+        return (), [spent, ("Left for one more release", self.left_over())], "Balance"
+
+
+def level_above(amount: Amount) -> str:
+    """Return a cost in words, rounded up."""
+    if math.isinf(amount.epsilon):
+        return "NOT PRIVATE"
+    # Without spaces, so that a line breaks between the two.
+    return f"ε={number_above(amount.epsilon)}" + (f", δ={number_above(amount.delta)}" if amount.delta else "")
 
 
 def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:

@@ -51,6 +51,7 @@ from discreet.privacy.ledger.records import (
     spent_by_definition,
 )
 from discreet.privacy.ledger.report import (
+    budgets_table,
     entries_table,
     entry_columns,
     in_one_line,
@@ -143,7 +144,8 @@ class Ledger:
         return f"<Ledger {self._where}: {in_one_line(self)}>"
 
     def _repr_html_(self) -> str:
-        return entries_table(self, f"Ledger {self._where}, latest first")
+        spent = entries_table(self, f"Ledger {self._where}, latest first")
+        return budgets_table(self, "Privacy budgets") + spent
 
     @property
     def _where(self) -> str:

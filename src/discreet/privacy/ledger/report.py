@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from discreet.core.checks import DiscreetError, PrivacyError
 from discreet.privacy.errors import DatasetUnclear
 from discreet.privacy.ledger.accounts import Account
-from discreet.privacy.ledger.balance import balance
+from discreet.privacy.ledger.balance import balance, level_above
+from discreet.privacy.ledger.records import Amount
 from discreet.report import (
     COLORS,
     GRAY,
@@ -25,7 +26,7 @@ from discreet.report import (
 )
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger.ledger import Amount, Entry, Ledger
+    from discreet.privacy.ledger.ledger import Entry, Ledger
     from discreet.privacy.ledger.records import Budget
 
 
@@ -120,6 +121,20 @@ def _spent_on(ledger: Ledger, name: str) -> str:
 
 def _level(epsilon: float) -> str:
     return "NOT PRIVATE" if math.isinf(epsilon) else f"epsilon {number_above(epsilon)}"
+
+
+def budgets_table(ledger: Ledger, caption: str) -> str:
+    """Return an HTML table of the budgets, with the spent part and the rest. Without budgets, it is empty."""
+    rows = []
+    for name in ledger.budgeted():
+        budget, found = ledger.budget(name), ledger.balance(name)
+        assert budget is not None and found is not None
+        counts = "all releases" if budget.renews is None else f"any {budget.renews.window}"
+        limit = level_above(Amount(budget.guarantee.epsilon, budget.guarantee.delta))
+        spent = f"{level_above(found.spent)} ({100 * found.share:.3g}%)"
+        rows.append((name, budget.account.value, counts, limit, spent, found.left_over(), budget.reason))
+    header = ("data", "account kind", "counts", "budget", "spent", "left", "reason")
+    return html_table(rows, header=header, caption=caption) if rows else ""
 
 
 def entries_table(ledger: Ledger, caption: str) -> str:
