@@ -168,3 +168,10 @@ def test_a_plan_for_a_year_sets_a_budget_that_renews(discreet, releases, renews)
     assert code == 0, error
     (line,) = (line for line in shown.splitlines() if "budget set" in line)
     assert ("--renews yearly" in line) is renews
+
+
+def test_a_plan_names_the_option_for_lists_unless_its_purpose_is_stated(discreet):
+    asked = ("budget", "plan", "--epsilon", "3", "--releases", "12", "--people", "9000", "--items", "600")
+    for chosen, named in (((), True), (("--for", "ratings"), False), (("--metric", "hr@10"), False)):
+        code, shown, error = discreet(*asked, *chosen)
+        assert code == 0 and ("--for lists" in shown) is named, error

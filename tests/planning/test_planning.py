@@ -119,3 +119,9 @@ def test_a_plan_finds_the_least_epsilon_for_an_accuracy():
     for asked, names in (({}, ("epsilon", "wanted")), ({"wanted": 0.9}, ("people",))):
         with refuses("argument-missing", names=names):
             discreet.plan(**asked)
+
+
+def test_a_plan_of_predicted_ratings_names_the_measure_of_lists():
+    size = {"releases": 12, "people": 9000, "items": 600}
+    assert "hr@10" in discreet.plan(3.0, **size)._repr_html_()
+    assert "rmse" not in discreet.plan(3.0, **size, metric="hr@10")._repr_html_()

@@ -203,6 +203,7 @@ def plan(
         come_once: With --follow: most users rate only once a year.
     """
     # `follow` makes lists, unless the user asks for ratings.
+    unasked = [_FOR_LISTS] if metric is None and purpose is None and wanted is None else []
     metric = _measure(metric, "lists" if follow and purpose is None and metric is None else purpose)
     if epsilon is None and wanted is None:
         raise OptionMissing(options=("--epsilon", "--wanted"))
@@ -222,7 +223,13 @@ def plan(
     if wanted is not None and people is None:
         raise OptionNeeds(options=("--wanted",), needs="--people", why="noise matters less with more users")
     found = _planned(epsilon, delta, releases, wanted, data)
-    return Output(found, lambda: _show(found, data))
+    return Output(found, lambda: _show(found, data), *unasked)
+
+
+_FOR_LISTS = (
+    "This plan is for predicted ratings. For lists, such as from clicks or purchases, pass --for lists: the "
+    "expected accuracy and the commands differ."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,6 +83,8 @@ class Schedule(TableView):
             low, high = self.expected.shares
             kept = f"{low:.0%} to {high:.0%} of what is gained without privacy over"
             rows.append((f"Expected {self.expected.metric}", f"{kept} {SIMPLEST[self.expected.metric]}"))
+            if self.expected.metric == "rmse":
+                rows.append(("For lists, such as from clicks", 'pass metric="hr@10" (--for lists)'))
         return (), rows, "Plan"
 
     def plot(self) -> Charts:
@@ -138,8 +140,9 @@ def plan(
     The plan uses only its arguments and measurements on public data. `epsilon` and `delta` are the budget of
     all releases together. Without an epsilon, the plan uses the smallest epsilon that reached `wanted`.
     If you pass the approximate number of users (`people`), `expected` states the accuracy (`metric` is rmse
-    or hr@10) that this noise left on public data. If you also pass the approximate numbers of `items` and of
-    ratings per user, the plan uses the public data most similar to yours.
+    for predicted ratings, or hr@10 for lists) that this noise left on public data. If you also pass the
+    approximate numbers of `items` and of ratings per user, the plan uses the public data most similar to
+    yours.
 
     Example:
         >>> year = plan(5.0, releases=12, people=6000, items=3700)
