@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -13,6 +14,8 @@ import discreet as package
 from command_line import one_sentence, other_remarks, rejected
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.ledger import Ledger, Period
+from discreet.report import number_above, number_below
+from toy import toy_interactions
 
 
 def test_a_budget_is_set_kept_and_raised_with_a_reason_only(discreet, ratings, tmp_path):
@@ -200,3 +203,23 @@ def test_the_reason_of_a_budget_is_shown(discreet, tmp_path):
     assert discreet("budget", "show", ledger, "--html", page)[0] == 0
     assert "DPO Meyer &amp; Co approved" in page.read_text(encoding="utf8")
     assert "Meyer" in discreet("budget", "show", ledger)[1]
+
+
+def test_costs_are_rounded_up_alike_and_what_is_left_is_rounded_down(discreet, tmp_path):
+    """The table, the page, the view in a notebook, and the statement about an erased user say one number."""
+    ledger, page = tmp_path / "g.ledger", tmp_path / "g.html"
+    budget = ("budget", "set", ledger, "--name", "g", "--epsilon", "3", "--delta", "1e-6")
+    assert discreet(*budget, "--account", "gaussian")[0] == 0
+    data = replace(toy_interactions(), name="g")
+    with Ledger.open(ledger) as book:
+        for _ in range(2):
+            package.Biases(epsilon=1.266).fit(data, ledger=book)
+        found = book.balance("g")
+        spent, left = number_above(found.spent.epsilon), number_below(found.left.epsilon)
+        assert float(spent) > found.spent.epsilon and float(left) < found.left.epsilon
+        view = book._repr_html_()
+    assert discreet("budget", "show", ledger, "--html", page)[0] == 0
+    shown = discreet("budget", "show", ledger)[1]
+    for text in (shown, page.read_text(encoding="utf8"), view):
+        assert f"ε={spent}," in text and f"ε={left}," in text
+    assert f"epsilon {spent}," in discreet("model", "erase", ledger, "--name", "g")[1]

@@ -403,9 +403,10 @@ def _show(found: dict[str, Any], data: _Data) -> None:
         who, after_all = "each", f" and {lib.percent(attacker['all'])} after all of them"
     show(
         f"{releases_of(found['releases'])} under epsilon = {found['limit']['epsilon']:g}, delta = "
-        f"{found['limit']['delta']:g}: {who} may spend epsilon = {each['epsilon']:.4g} at delta = "
-        f"{each['delta']:g} in a Gaussian account, or epsilon = {adding['epsilon']:.3g} at delta = "
-        f"{adding['delta']:.2g} in an account that adds epsilons.",
+        f"{found['limit']['delta']:g}: {who} may spend epsilon = {lib.number_below(each['epsilon'])} at "
+        f"delta = {each['delta']:g} in a Gaussian account, or epsilon = "
+        f"{lib.number_below(adding['epsilon'], 3)} at delta = {lib.number_below(adding['delta'], 2)} "
+        "in an account that adds epsilons.",
         "An attacker who knows everything except whether one user is in the data guesses right at most "
         f"{lib.percent(attacker['one'])} of the time after one release{after_all}. A random guess is "
         "right 50% of the time. The label of a release states "
@@ -502,7 +503,7 @@ def _show_fewer(found: dict[str, Any], data: _Data) -> None:
     assert expected is not None
     nearest, value = expected.measured[0]
     kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
-    show(f"With --releases {fewer}, each may have epsilon = {each:.4g} and keeps {kept}%.")
+    show(f"With --releases {fewer}, each may have epsilon = {lib.number_below(each)} and keeps {kept}%.")
 
 
 def _renewal(releases: int) -> str:

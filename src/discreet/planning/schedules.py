@@ -25,7 +25,17 @@ from discreet.privacy import (
 )
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.records import Amount
-from discreet.report import GRAY, Axis, ChartLine, Charts, Point, TableView, line_chart, posterior
+from discreet.report import (
+    GRAY,
+    Axis,
+    ChartLine,
+    Charts,
+    Point,
+    TableView,
+    line_chart,
+    number_below,
+    posterior,
+)
 
 # Marks of more releases would lie on each other.
 _MARKED = 24
@@ -66,15 +76,15 @@ class Schedule(TableView):
         each, limit = self.per_release, self.limit
         return (
             f"Schedule({self.releases} releases in epsilon={limit.epsilon:g}, delta={limit.delta:g}; each "
-            f"epsilon={each.epsilon:.4g}, delta={each.delta:g}; attacker right {self.from_all:.1%})"
+            f"epsilon={number_below(each.epsilon)}, delta={each.delta:g}; attacker right {self.from_all:.1%})"
         )
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
         rows: list[Sequence[object]] = [
             ("Releases", self.releases),
             ("Budget", f"epsilon = {self.limit.epsilon:g}, delta = {self.limit.delta:g}"),
-            ("Each release", f"epsilon = {self.per_release.epsilon:.4g}, delta = {self.per_release.delta:g}"),
-            ("If costs were added", f"epsilon = {self.adding.epsilon:.4g}, delta = {self.adding.delta:g}"),
+            ("Each release", _allowed(self.per_release)),
+            ("If costs were added", _allowed(self.adding)),
             ("Attacker is right after one", f"{self.from_one:.1%}"),
             ("Attacker is right after all", f"{self.from_all:.1%}"),
             ("Whatever the noise, at most", f"{self.at_most:.1%}"),
@@ -117,6 +127,11 @@ class Schedule(TableView):
             "attacker": {"prior": 0.5, "one": self.from_one, "all": self.from_all, "at_most": self.at_most},
             **expected,
         }
+
+
+def _allowed(amount: Amount) -> str:
+    """Return what a release may cost, rounded down."""
+    return f"epsilon = {number_below(amount.epsilon)}, delta = {number_below(amount.delta)}"
 
 
 def _some(counts: range) -> list[int]:

@@ -166,7 +166,7 @@ def ledger_chart(ledger: Ledger, dataset: str | None) -> Charts:
         label, sums = _sums([one for _, one in mine], budget)
         label += f", {'/'.join(definition)}" if len(definitions) > 1 else ""
         totals = tuple(
-            Point(place, total, said=f"{label}: epsilon {total:.4g}")
+            Point(place, total, said=f"{label}: epsilon {number_above(total)}")
             for (place, _), total in zip(mine, sums, strict=True)
         )
         lines.append(ChartLine(name=label, points=totals, color=number % COLORS))
@@ -178,7 +178,7 @@ def ledger_chart(ledger: Ledger, dataset: str | None) -> Charts:
 
 
 def _said(entry: Entry) -> str:
-    return f"{entry.time:%Y-%m-%d %H:%M}: {entry.what}, epsilon {entry.guarantee.epsilon:g}"
+    return f"{entry.time:%Y-%m-%d %H:%M}: {entry.what}, epsilon {number_above(entry.guarantee.epsilon)}"
 
 
 def _sums(entries: Sequence[Entry], budget: Budget | None) -> tuple[str, list[float]]:
