@@ -198,3 +198,16 @@ def test_a_column_of_titles_is_named(discreet, tmp_path, column, found):
     code, shown, _ = discreet("describe", path, "--json")
     assert code == 0 and json.loads(shown)["titles"] == found
     assert ("--titles" in discreet("describe", path)[1]) == (found is not None)
+
+
+def test_kinds_of_events_are_offered_as_weights(discreet, tmp_path):
+    rows = [f"u{k},i{k % 7},{'buy' if k % 5 == 0 else 'view'},n{k}" for k in range(50)]
+    (tmp_path / "clicks.csv").write_text("\n".join(["user,item,event,action", *rows]) + "\n")
+    code, out, error = discreet("describe", tmp_path / "clicks.csv")
+    assert code == 0, error
+    assert "event=view:1,buy:2" in "".join(out.split("\n")).replace(" ", "").replace("--weights", "")
+    # The twin: a column whose rows are asked for, or one with many values, is not offered.
+    code, out, error = discreet("describe", tmp_path / "clicks.csv", "--weights", "event=view:1,bay:2")
+    assert "--weights event=view:1,buy:2" not in out and "event=bay" in error and "10 of 50" in error
+    (tmp_path / "clicks.csv").write_text("\n".join(["user,item,kind,event", *rows]) + "\n")
+    assert "--only" not in discreet("describe", tmp_path / "clicks.csv")[1]

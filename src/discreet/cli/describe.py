@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -13,7 +14,8 @@ from discreet.cli import lib
 from discreet.cli.options.declared import Columns, Force, TextFile, reading_label, rule_for_duplicates
 from discreet.cli.options.parsing import command_line, parse_columns
 from discreet.cli.output.printing import Output, show, show_next, table_of
-from discreet.core import FileExists, shown_while
+from discreet.core import FileExists, logger, shown_while
+from discreet.core.checks import DiscreetError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +51,7 @@ def describe(
         guess, unread, rated = _guessed(file, text, choice, rated=not implicit)
         # Unreadable rows are counted here, so that the data owner can look at them before a fit.
         droppable = guess.format in ("text", "json", "parquet", "cells")
-        with lib.skipped_rows() as skipped:
+        with lib.skipped_rows() as skipped, lib.remarking_on_values(guess):
             source = lib.read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
     if not len(source.columns.items):
         raise lib.EmptyData(name=source.name, what=lib.what_is_read(guess))
@@ -72,6 +74,14 @@ def describe(
             f"Column {titles!r} looks like titles and isn't read, because the items that users chose aren't "
             "public. To show titles, write the IDs and titles of all items into a table, and pass --titles "
             "to `fit`."
+        )
+    if (column := _kinds(file, source.schema)) is not None and not (rated or text.only or text.weights):
+        name, values = column
+        example = ",".join(f"{value}:{place}" for place, value in enumerate(values, start=1))
+        said.append(
+            f"Column {name!r} has few values and isn't read: {', '.join(values)}. If some count more, pass "
+            f"--weights with your own numbers, as in --weights {name}={example}. To use only the rows of one "
+            f"value, pass --only {name}={values[-1]}."
         )
     done = "Pass --out FILE.toml to write the schema." if out is None else f"Written to {out}."
     said.append(
@@ -113,6 +123,38 @@ def _titles(schema: lib.Schema) -> str | None:
     """Return a column that seems to have the items' titles: no role takes it."""
     unread = (one for one in schema.columns if one not in (schema.user, schema.item))
     return next((one for one in unread if one.lower().endswith("title") or one.lower() in _NAMES), None)
+
+
+# Names of columns whose few values are kinds of events, and how many values are few.
+_OF_KINDS, _FEW = ("event", "event_type", "action", "behavior", "interaction_type"), 8
+
+
+def _kinds(file: str, schema: lib.Schema) -> tuple[str, list[str]] | None:
+    """Return a column that seems to have kinds of events, and its values, the most common first."""
+    known = {name.lower(): name for name in schema.columns}
+    # Only text lists its columns.
+    tried = [known.get(name, "") for name in _OF_KINDS] if known else list(_OF_KINDS[:2])
+    for name in tried:
+        if not name or name in schema.roles.values():
+            continue
+        absent = {"rating": "", "time": "", "weight": "", "weights": (), "only": ()}
+        form = schema.changed(item=name, item_type="text", bad_rows="drop", **absent)
+        with contextlib.suppress(DiscreetError), _unlogged():
+            counted = lib.read_rows(file, form).columns.items.cast(str).alias("kind").value_counts(sort=True)
+            values = counted["kind"].to_list()
+            if 1 < len(values) <= _FEW:
+                return name, values
+    return None
+
+
+@contextlib.contextmanager
+def _unlogged() -> Iterator[None]:
+    """Log nothing: the same rows were read, and counted, before."""
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = False
 
 
 class _Guess(NamedTuple):

@@ -72,6 +72,7 @@ from discreet.data.reading.columns import Columns as Columns
 from discreet.data.reading.limits import collected as collected
 from discreet.data.reading.limits import or_damaged as or_damaged
 from discreet.data.reading.limits import scanned as scanned
+from discreet.data.reading.listed_values import remarking_on_values as remarking_on_values
 from discreet.data.reading.named import files_of_layout as files_of_layout
 from discreet.data.reading.named import has_own_form as has_own_form
 from discreet.data.reading.readers import AcceptOptions as AcceptOptions

@@ -16,6 +16,7 @@ from discreet.data.guessing import Description, Wishes, describe
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
 from discreet.data.reading.blocks import packing_of
+from discreet.data.reading.listed_values import unwatched
 from discreet.data.reading.readers import read
 from discreet.data.reading.tables import fits
 from discreet.data.roles import CONDITION, ITEM, RATING, TIME, USER, Choice, as_history, choose, without_order
@@ -110,6 +111,7 @@ def _one_of_many(
     return of_row(data, row)
 
 
+@unwatched()
 def _read_people(
     path: Path, columns: Choice | None, schema: Schema | None, *, implicit: bool, alone: bool
 ) -> Interactions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from discreet.data.facts import Declarations, Duplicates
 from discreet.data.guessing import NOTHING, Wishes
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Columns
+from discreet.data.reading.listed_values import remarking_on_values
 from discreet.data.reading.readers import build, read_source
 from discreet.data.reading.tables import TableSource, fits
 from discreet.data.roles import WEIGHT, Choice
@@ -157,7 +159,8 @@ def given(
     The files are read `like` other data: with their schema, its conditions and weights, and without the
     users removed from them. A file of another form is described by itself, under the same conditions.
     """
-    sources = [_source(_find(path, folder), columns, like, implicit=implicit) for path in (train, test)]
+    with remarking_on_values(like.schema) if like is not None and like.schema is not None else nullcontext():
+        sources = [_source(_find(path, folder), columns, like, implicit=implicit) for path in (train, test)]
     learned_from = len(sources[0].columns.users)
     if not all(len(source.columns.users) for source in sources):
         raise TooFewToSplit(ratings=0, why="empty")

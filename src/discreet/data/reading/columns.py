@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from discreet.core.exports import pl
 from discreet.data.errors import NotComparable, NotNumeric
+from discreet.data.reading.listed_values import watch
 from discreet.data.reading.tally import (
     FITS,
     ITEM_MISSING,
@@ -138,6 +139,7 @@ def _mark_others(table: Mapping[str, pl.Series], schema: Schema, marks: Marks) -
     for column, values in schema.conditions.items():
         if condition_key(column) in table:
             given = plain_texts(table[condition_key(column)], column)
+            watch(column, given)
             is_other = ~given.is_in(values).fill_null(False).to_numpy()
             marks[is_other & ((marks == FITS) | given.is_not_null().to_numpy())] = OTHER
 

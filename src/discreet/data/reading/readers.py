@@ -33,6 +33,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.reading.cells import warn_of
 from discreet.data.reading.columns import Columns, joined_columns
 from discreet.data.reading.frames import Block, opened, or_unreadable, read_blocks
+from discreet.data.reading.listed_values import remarking_on_values
 from discreet.data.reading.tables import (
     TableSource,
     choice_of,
@@ -174,7 +175,8 @@ def from_frame(
             # Whether the day or the month is first in dates follows from all of them.
             whole = _joined_blocks(list(blocks))
             form, blocks = frame_schema(whole, roles, wishes), iter([whole])
-        found = read_blocks(blocks, form, name)
+        with remarking_on_values(form):
+            found = read_blocks(blocks, form, name)
     found = replace(found, unread_times=unread_of_types(table.kinds, roles, choice))
     sources = [TableSource(columns=found, name=name, schema=form)]
     weighted = weighs(form, declared, implicit=implicit)
@@ -195,7 +197,8 @@ def read_source(path: str | Path, wishes: Wishes, schema: Schema | None = None) 
         from discreet.data.guessing_types import schema_of
 
         schema, unread = schema_of(path, wishes)
-    found = read_rows(path, schema)
+    with remarking_on_values(schema):
+        found = read_rows(path, schema)
     if not len(found.columns.items):
         refuse_other_kinds(path, found.schema)
     return replace(found, columns=replace(found.columns, unread_times=unread or found.columns.unread_times))

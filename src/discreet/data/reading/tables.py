@@ -22,6 +22,7 @@ from discreet.data.reading.columns import Columns, joined_columns, typed
 from discreet.data.reading.frames import read_blocks
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.limits import Allowance, or_damaged, scanned
+from discreet.data.reading.listed_values import watch_again
 from discreet.data.reading.named import declared_by, has_own_form, read_jester, read_named
 from discreet.data.reading.tally import FITS, Tally, WrongGuess, counted_together, shown_name
 from discreet.data.reading.text import has_header_of, read_text
@@ -83,6 +84,7 @@ def read_rows(path: str | Path, schema: Schema, span: Span | None = None) -> Tab
         try:
             return _read_rows(path, schema, span)
         except WrongGuess as guess:
+            watch_again()
             schema = schema.changed(**dict.fromkeys(guess.args, "text"))
 
 

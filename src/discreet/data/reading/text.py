@@ -27,6 +27,7 @@ from discreet.data.reading.blocks import (
     unpacked_text,
 )
 from discreet.data.reading.columns import Columns, Marks, converted, plain_texts
+from discreet.data.reading.listed_values import watch
 from discreet.data.reading.tally import FIELDS, FITS, LETTERS, OTHER, Tally, shown_name
 from discreet.data.reading.times import units_of
 from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT
@@ -302,6 +303,7 @@ class _Rows:
             if chosen.size:
                 own = _series(split.data, split.starts[slot], split.ends[slot], chosen)
                 texts = plain_texts(own, column)
+                watch(column, texts)
                 split.marks[chosen[~texts.is_in(values).to_numpy()]] = OTHER
 
     def _read(self, role: str, found: Any, data: Bytes, starts: Any, ends: Any, marks: Any) -> None:
