@@ -480,14 +480,16 @@ def tied_at_the_end(scores: Sequence[float]) -> int:
 def alike_by_design(model: lib.FittedModel) -> str:
     """Return why lists don't depend on a user's history. Empty for a model whose lists do."""
     plain, followed = model.scorer.same_for_all, _is_followed(model)
-    if not plain and not followed:
+    # This model learns nothing else. Other models may lack factors only because noise hides them.
+    if not (plain or followed or model.name == "biases"):
         return ""
     subject = "A list of a continual release is current" if followed else "A list of this model is"
     if plain:
         return f"{subject} popularity, the same for all users, without the items they had."
-    return (
-        f"{subject} popularity and item ratings, nearly the same for all users, without the items they had."
-    )
+    always = "" if followed else " at any epsilon"
+    counted = followed or "choice" in model.scorer.rankings
+    made_of = "popularity and item ratings" if counted else "item ratings"
+    return f"{subject} {made_of}, nearly the same for all users{always}, without the items they had."
 
 
 def _is_followed(model: lib.FittedModel) -> bool:
