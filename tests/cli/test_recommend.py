@@ -215,3 +215,42 @@ def test_no_password_is_shown_while_histories_are_read(address):
     assert "secret" not in reading_label(f"{address}::rows")
     # The twin: the name of a file is shown.
     assert "rows.csv" in reading_label("folder/rows.csv")
+
+
+NAMED = "Guest,Wine,Score (1-10)\n"
+
+
+@pytest.fixture
+def wines(discreet, ratings, tmp_path):
+    """Return a model of a table that was read with declared names of columns."""
+    table, model = tmp_path / "tastings.tsv", tmp_path / "wines.discreet"
+    rows = ratings.read_text().split("\n", 1)[1]
+    table.write_text((NAMED + rows).replace(",", "\t"))
+    names = "user=Guest,item=Wine,rating=Score (1-10)"
+    learned = ("--model", "biases", "--epsilon", "1", "--out", model)
+    code, _, told = discreet("fit", table, "--columns", names, *learned)
+    assert code == 0, told
+    return model
+
+
+def test_a_history_of_another_form_is_read_by_the_names_of_the_schema(discreet, wines, tmp_path):
+    usual, own = tmp_path / "usual.csv", tmp_path / "own.csv"
+    usual.write_text("item,rating\n3,5\n7,1\n")
+    # A usual name of items is next to the schema's.
+    own.write_text("Wine,Score (1-10),Place\n3,5,Rome\n7,1,Pisa\n")
+    expected, found = (discreet("recommend", wines, "--history", one, "--json") for one in (usual, own))
+    assert found[0] == 0 and found[1] == expected[1], found[2]
+    code, _, told = discreet("recommend", wines, "--history", own, "--columns", "item=Bottle", "--json")
+    assert code != 0, told
+    foreign = tmp_path / "foreign.csv"
+    foreign.write_text("Bottle,Points\n3,5\n")
+    rejected(discreet("recommend", wines, "--history", foreign), "header-unclear")
+
+
+def test_histories_of_another_form_are_read_by_the_names_of_the_schema(discreet, wines, ratings, tmp_path):
+    many, lists = tmp_path / "many.csv", [tmp_path / "a.csv", tmp_path / "b.csv"]
+    many.write_text(NAMED + ratings.read_text().split("\n", 1)[1])
+    for source, out in zip((ratings, many), lists, strict=True):
+        code, _, told = discreet("recommend", wines, source, "--all", "--out", out)
+        assert code == 0, told
+    assert len({out.read_text().split("\n", 1)[1] for out in lists}) == 1

@@ -155,7 +155,8 @@ def _lists(
     with shown_while(reading_label(many)):
         implicit, named = not fitted.scorer.needs_ratings, parse_columns(columns)
         known = fitted.schema if fitted.schema is not None and lib.fits_schema(many, fitted.schema) else None
-        read: Any = lib.open_data(many, columns=named, implicit=implicit, duplicates="last", schema=known)
+        chosen = lib.shared_columns(many, fitted.schema) if named is None else named
+        read: Any = lib.open_data(many, columns=chosen, implicit=implicit, duplicates="last", schema=known)
     with shown_while("lists"):
         # All public columns are written, not only the title.
         lists = fitted.recommend_all(read, k, **limits).drop("title", strict=False)

@@ -37,6 +37,7 @@ from discreet.data.guessing import NOTHING as NOTHING
 from discreet.data.guessing import Wishes as Wishes
 from discreet.data.guessing_types import schema_of as schema_of
 from discreet.data.histories import read_history as read_history
+from discreet.data.histories import shared_columns as shared_columns
 from discreet.data.id_lists import checked_declarations as checked_declarations
 from discreet.data.id_lists import read_declared as read_declared
 from discreet.data.id_lists import read_id_list as read_id_list

@@ -40,7 +40,8 @@ def read_history(
 ) -> UserHistory:
     """Return one user's history; with several users in the file, `user` names one.
 
-    A file with the header of a `schema` is read with it, and other dates in the order that it declares.
+    A file with the header of a `schema` is read with it, and other dates in the order that it declares. If
+    another header has the schema's column of items, its columns are read by the schema's names.
 
     A line with blanks is one item if it is in the `catalog`, and otherwise a row of a table.
 
@@ -48,6 +49,8 @@ def read_history(
     ratings are not read, and a file of one column is a list of items, oldest first. Columns of a fit that a
     history does not need may be named and absent.
     """
+    if columns is None:
+        columns = shared_columns(path, schema)
     if user is not None:
         return _one_of_many(path, user, columns, schema, implicit=implicit)
     raw = _content(path)
@@ -66,6 +69,28 @@ def read_history(
         # One user's own file: what may be their record may be shown to them.
         names = "item=NAME" if implicit else "item=NAME,rating=NAME"
         raise errors.HeaderUnclear(file=path.name, columns=tuple(error.first), names=names) from None
+
+
+def shared_columns(path: str | Path, schema: Schema | None) -> Choice | None:
+    """Return the columns of a schema that are in a text file's header, if the file isn't of its form.
+
+    None if the header doesn't have the schema's column of items: then usual names decide.
+    """
+    if schema is None or not schema.item or fits(path, schema):
+        return None
+    try:
+        header = describe(
+            Path(path), Wishes(choice={USER: None, ITEM: schema.item}, implicit=True, declared={})
+        )
+    except DiscreetError:
+        return None
+    names = {role: getattr(schema, role) for role in (USER, ITEM, RATING, TIME)}
+    roles = {role: name for role, name in names.items() if name and name in header.schema.columns}
+    if not header.schema.header or ITEM not in roles:
+        return None
+    if TIME in roles and schema.date_order:
+        roles[TIME] = f"{schema.time}:{schema.date_order}"
+    return roles
 
 
 def _read(
