@@ -446,6 +446,6 @@ def test_rows_of_a_database_have_no_number_and_its_table_is_named(table, tmp_pat
         open_data(address)
     open_data(address, skip_bad_lines=True)
     assert named in caplog.text and "implicit=True" in caplog.text
-    # The twin: rows of a sheet are in an order that its owner sees.
-    with refuses("bad-values", line=2, path="a"):
+    # The twin: rows of a sheet have the numbers that its owner sees.
+    with refuses("bad-values", line=3, path="a"):
         open_data(sheet_of(tmp_path / "a.xlsx", ("user", "item", "rating"), ("a", "x", 1), ("b", "y", None)))

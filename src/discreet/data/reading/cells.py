@@ -181,7 +181,9 @@ def read_cells(address: Address, schema: Schema) -> Columns:
     is_sheet = address.kind == "Excel"
     # A database has many tables, and returns rows in any order.
     name = address.name if is_sheet else "the query" if address.query else f"table {address.table}"
-    return read_blocks(iter([found]), schema, name if address.table else address.name, numbered=is_sheet)
+    # Blank rows among the data aren't counted.
+    above = schema.skip_rows + 1 if is_sheet else None
+    return read_blocks(iter([found]), schema, name if address.table else address.name, above=above)
 
 
 def read_texts(address: Address, names: Sequence[str] | None = None) -> pl.DataFrame:

@@ -102,9 +102,9 @@ def or_unreadable(frame: object) -> Iterator[None]:
         raise UnreadableFrame(found=type(frame).__name__) from None
 
 
-def read_blocks(blocks: Iterator[Block], schema: Schema, name: str, *, numbered: bool = True) -> Columns:
-    """Return the rows of all blocks of a frame, whose rows have numbers unless a database returned them."""
-    tally = Tally(name, schema.roles, numbered=numbered)
+def read_blocks(blocks: Iterator[Block], schema: Schema, name: str, *, above: int | None = 0) -> Columns:
+    """Return the rows of all blocks of a frame, with this many rows above; None if rows have no numbers."""
+    tally = Tally(name, schema.roles, above=above)
     found = joined_columns([read_block(block, schema, tally) for block in blocks])
     tally.settle(schema)
     return found

@@ -108,11 +108,11 @@ class Tally:
         columns: int = 0,
         shape: str = "",
         *,
-        numbered: bool = True,
+        above: int | None = 0,
     ) -> None:
         self._name, self._roles, self._columns, self._shape = name, roles, columns, shape
-        # The rows of a database have no numbers that its owner could look up.
-        self._numbered = numbered
+        # How many rows of a sheet are above. The rows of a database have no numbers to look up (None).
+        self._above = above
         self._counts = np.zeros(_REASONS, np.int64)
         self._first: dict[int, tuple[int, int]] = {}
 
@@ -146,7 +146,7 @@ class Tally:
             if mark not in self._first and mark != FITS:
                 place = int(np.argmax(marks == mark))
                 line = int(self._counts.sum()) + place + 1 if lines is None else int(lines[place])
-                line *= self._numbered
+                line = 0 if self._above is None else line + self._above
                 self._first[mark] = line, 0 if fields is None else int(fields[place])
         self._counts += counts
 
