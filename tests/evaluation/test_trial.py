@@ -213,3 +213,19 @@ def test_a_trial_shows_itself(found, tmp_path):
     found.to_page(tmp_path / "trial.html", force=True)
     with pytest.raises(FileError):
         found.to_page(tmp_path / "trial.html")
+
+
+def test_a_trial_with_weights_states_that_they_do_not_count_in_what_is_held_out():
+    rows = [
+        (user, (3 * user + place) % 20, "view" if place else "buy")
+        for user in range(150)
+        for place in range(4)
+    ]
+    events = polars.DataFrame(rows, schema=["user", "item", "event"], orient="row")
+    plain, weighed = (
+        trial(events, implicit=True, duplicates="count", **options)
+        for options in ({}, {"weights": "event=view:1,buy:5"})
+    )
+    assert any("--only" in line for line in summary(weighed)) and not any(
+        "--only" in line for line in summary(plain)
+    )

@@ -48,7 +48,7 @@ from discreet.evaluation.metrics import Metric
 from discreet.evaluation.scoring import predicted_ratings, rating_references
 from discreet.models import Estimator
 from discreet.planning.how_many_users import users_instead
-from discreet.privacy import Guarantee
+from discreet.privacy import Fact, Guarantee
 from discreet.report import (
     Axis,
     ChartLine,
@@ -549,6 +549,7 @@ def summary(found: Trial) -> list[str]:
     return [
         f"{found.users:,} users, {found.items:,} items, {found.rows:,} interactions. Held out: "
         f"{_held_out(found)}",
+        *_weighed(found),
         "",
         *_headlines(found),
         *([] if found.purpose == "ratings" else _recommendations(found)),
@@ -589,6 +590,18 @@ def _recommendations(found: Trial) -> list[str]:
         f"Difference: {asked.gain.mean:+.4f} (95% interval {asked.gain.low:+.4f} to {asked.gain.high:+.4f}).",
         f"Without privacy, the best of {len(found.not_private)} models ({best}) reaches {value:.4f}.",
         _outlook(found),
+    ]
+
+
+def _weighed(found: Trial) -> list[str]:
+    """Return what weights don't change: the interactions that are held out and scored."""
+    if not any(one.fact is Fact.WEIGHTS for one in found.guarantee.assumes):
+        return []
+    return [
+        "Weights count in the fits only. Rows of every weight are held out, and each counts the same. If "
+        "most rows are views, the answer is about views. To ask about purchases alone, replace --weights by "
+        "--only. To fit on all rows and test on purchases, write the purchases to test into a file of their "
+        "own, and run `discreet evaluate --split given:TRAIN,TEST`."
     ]
 
 
