@@ -140,7 +140,7 @@ def test_data_estimators_and_joint_scores_have_views(data):
         assert len(repr(one)) < 300 and "\n" not in repr(one)
         assert one._repr_html_().startswith("<table>") and one._repr_html_().endswith("</table>")
     ((score,),) = found.scores.values()
-    assert "certificate" not in repr(found) and f"{score.value:.4g}" in repr(found)
+    assert "certificate" not in repr(found) and f"biases rmse {score.value:.4g}" in repr(found)
     assert f"{data.n_users:,}" in data._repr_html_() and "epsilon" in discreet.Biases(epsilon=1)._repr_html_()
 
 

@@ -145,11 +145,11 @@ def _remark_on_few(book: lib.Ledger, name: str) -> None:
         or spent + 2 * lib.FIT_DELTA <= limit.delta * (1 + 1e-12)
     ):
         return
-    enough = "one more release" if balance.fits_usual else "no release"
+    enough = "is enough for one more release" if balance.fits_usual else "isn't enough for a release"
     account = "" if book.entries(name) else " with --account gaussian, whose releases share one delta, or"
     larger = f"--delta {lib.number_above(spent + 10 * lib.FIT_DELTA)} --reason REASON"
     remark(
-        f"discreet: the account of {name!r} adds deltas, and delta={limit.delta:g} is enough for {enough} "
+        f"discreet: the account of {name!r} adds deltas, and delta={limit.delta:g} {enough} "
         f"with the usual delta {lib.FIT_DELTA:g}, at any epsilon. For more, set the budget again{account} "
         f"with a larger delta: {larger} is enough for ten."
     )

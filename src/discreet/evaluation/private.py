@@ -534,7 +534,9 @@ class Together(TableView):
         return f"Together({scores}; {self.guarantee.short()})"
 
     def _scored(self) -> list[tuple[str, PrivateScore]]:
-        return [(name, one) for name, found in self.scores.items() for one in found]
+        """Return each score with the name of its model; the scores of a metric are in the order of models."""
+        names = [model.name for model in self.models]
+        return [pair for found in self.scores.values() for pair in zip(names, found, strict=True)]
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
         rows = [(name, one.metric, one.value, one.low, one.high, one.noise) for name, one in self._scored()]
