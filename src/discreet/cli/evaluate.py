@@ -436,8 +436,8 @@ def measure_privately(
     if keep is not None:
         own = found.models[0].guarantee.epsilon
         said.append(
-            f"Written to {keep.path}: the model with these scores. Of the epsilon spent, the model used "
-            f"{own:.4g}, and the scores used the rest."
+            f"Written to {keep.path}: the model with these scores. The model alone has epsilon "
+            f"{own:.4g}, because the scores use a part of the budget."
         )
     elif len(estimators) == 1 and paying.ledger is None:
         said.append("The model isn't kept. To keep the model of the next private scores, pass --out FILE.")
