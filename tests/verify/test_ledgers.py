@@ -105,15 +105,26 @@ def test_an_earlier_period_does_not_count(tmp_path, capsys):
     assert verdict(path, capsys)[0] == 0
 
 
-def change(path, table, *, seal=True, **columns):
-    """Write other values into the first row of a ledger, with a checksum that fits."""
+@pytest.mark.parametrize(("earlier", "code"), [("2026-12-17", 1), ("2026-11-17", 0)])
+def test_a_budget_that_renews_is_for_any_twelve_months(tmp_path, capsys, earlier, code):
+    path = book(tmp_path / "l", None, (0.6, 1e-5), [GAUSSIAN], renews=Period.YEARLY)
+    change(path, "spendings", time="2001-01-05T00:00:00+00:00")
+    with Ledger.open(path).spend("films", guarantee(0.5, 1e-7), what="a fit", events=GAUSSIAN[2]):
+        pass
+    change(path, "spendings", time=f"{earlier}T10:00:00+00:00")
+    change(path, "spendings", number=2, time="2027-11-17T09:00:00+00:00")
+    assert verdict(path, capsys)[0] == code
+
+
+def change(path, table, *, number=1, seal=True, **columns):
+    """Write other values into a row of a ledger, by default the first, with a checksum that fits."""
     from discreet.privacy.ledger.records import sealed
 
     with sqlite3.connect(path) as connection:
         guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         for name, _ in guards:
             connection.execute(f"DROP TRIGGER {name}")
-        cursor = connection.execute(f"SELECT * FROM {table} WHERE id = 1")
+        cursor = connection.execute(f"SELECT * FROM {table} WHERE id = {number}")
         row = dict(zip([one[0] for one in cursor.description], cursor.fetchone(), strict=True)) | columns
         if seal:
             record = {key: value for key, value in json.loads(row["guarantee"]).items() if key != "row"}
@@ -121,7 +132,7 @@ def change(path, table, *, seal=True, **columns):
             own = {key: value for key, value in row.items() if key not in ("id", "guarantee", "process")}
             row |= sealed(own, record)
         names = ", ".join(f"{name} = :{name}" for name in row)
-        connection.execute(f"UPDATE {table} SET {names} WHERE id = 1", row)
+        connection.execute(f"UPDATE {table} SET {names} WHERE id = {number}", row)
         for _, statement in guards:
             connection.execute(statement)
 

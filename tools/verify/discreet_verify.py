@@ -398,12 +398,14 @@ def _frame(guarantee: Record) -> str:
 
 
 def _check_budget(budget: Record, spent: Sequence[Record]) -> None:
-    """Raise unless the spending of the latest period is within a dataset's latest budget."""
+    """Raise unless the spending in the period up to the latest is within a dataset's budget."""
     limit, name = budget["guarantee"], budget["dataset"]
     counted = [row for row in spent if row["dataset"] == name and row["id"] > limit.get("after", 0)]
     if "renews" in limit and counted:
-        latest = max(_period(row, limit) for row in counted)
-        counted = counted[[_period(row, limit) for row in counted].index(latest) :]
+        times = [datetime.fromisoformat(row["time"]) for row in counted]
+        days = [(time.year * 12 + time.month, time.day) for time in times]
+        last, months = max(days), {"yearly": 12, "quarterly": 3, "monthly": 1}[limit["renews"]]
+        counted = counted[[day > (last[0] - months, last[1]) for day in days].index(True) :]
     counted = [row for row in counted if row["frame"] == _frame(limit)]
     epsilon, delta = of_float(limit, "epsilon"), of_float(limit, "delta")
     account = limit.get("account", "adding")
@@ -417,11 +419,6 @@ def _check_budget(budget: Record, spent: Sequence[Record]) -> None:
     else:
         raise unknown("account", account)
     require(fits, f"the spending on {json.dumps(name)[:80]} exceeds its budget")
-
-
-def _period(row: Record, limit: Record) -> tuple[int, int]:
-    when, months = datetime.fromisoformat(row["time"]), {"yearly": 12, "quarterly": 3, "monthly": 1}
-    return when.year, (when.month - 1) // months[limit["renews"]]
 
 
 def _weight(row: Record, account: str) -> arb:
