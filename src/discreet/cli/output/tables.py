@@ -122,7 +122,11 @@ def price(
     if book is not None:
         events = () if paid else lib.whole_events(estimator, data, chosen)
         after = book.balance(data.name) if paid else book.price(data.name, promise, events)
-    said = f"{data.name!r} has no budget, so its spending has no limit."
+    said = (
+        f"No ledger was given, so no budget of {data.name!r} was checked."
+        if book is None
+        else f"{data.name!r} has no budget, so its spending has no limit."
+    )
     if after is not None:
         said = (
             f"After this release, {100 * after.share:.3g}% of the budget of {data.name!r} would be spent. "
