@@ -158,3 +158,10 @@ def test_explain_says_how_much_there_is(fit):
     code, shown, error = fit("user,item,rating\n" + ROWS, "--explain")
     found = explained(shown)["for_holder_only"]
     assert code == 0 and "users" in found and "items" in found and "rows" in found, error
+
+
+def test_a_schema_that_is_missing_is_not_called_unreadable(discreet, ratings, tmp_path):
+    corrupt = tmp_path / "corrupt.toml"
+    corrupt.write_bytes(b"\xff\xfe\x00")
+    rejected(discreet("try", ratings, "--schema", tmp_path / "nosuch.toml"), "no-such-file")
+    rejected(discreet("try", ratings, "--schema", corrupt), "unreadable-schema")

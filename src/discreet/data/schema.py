@@ -16,7 +16,16 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final, get_args
 
-from discreet.core import BrokenRule, finite, integer, one_of, positive_finite, require, write_whole
+from discreet.core import (
+    BrokenRule,
+    NoSuchFile,
+    finite,
+    integer,
+    one_of,
+    positive_finite,
+    require,
+    write_whole,
+)
 from discreet.data import errors
 from discreet.data.facts import LEAST_WEIGHT, MOST_WEIGHT, Duplicates
 
@@ -337,6 +346,8 @@ class Schema:
         file = Path(path)
         try:
             schema = cls.from_toml(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise NoSuchFile(path=file, kind="schema") from None
         except (OSError, UnicodeDecodeError) as error:
             raise errors.UnreadableSchema(path=str(file)) from error
         if not schema.catalog or Path(schema.catalog).is_absolute():
