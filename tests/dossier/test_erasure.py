@@ -178,6 +178,7 @@ def test_erase_writes_and_signs_a_statement(discreet, tmp_path):
     out.write_text(out.read_text().replace("R-17", "R-18"))
     rejected(discreet("model", "verify", out, "--key", public), "bad-signature")
     code, printed, _ = discreet("erase", path, "--name", "shop")
+    assert "plan`" not in printed.split()
     assert code == 0 and printed
     code, _, _ = discreet("erase", path, "--name", "shop", "--out", out)
     assert code == 1

@@ -318,9 +318,16 @@ def erase(
         f"{live:,} live {'release' if live == 1 else 'releases'} about {name!r}"
         + (f", {gone:,} withdrawn." if gone else "."),
         *(one.sentence() for one in found.remaining),
+        *([_WORST_NOISE] if found.account is lib.Account.GAUSSIAN and found.is_bounded else []),
         *([f"Statement written to {out}."] if out is not None else []),
         *([f"Signed with the key {signed}."] if signed else []),
     )
+
+
+_WORST_NOISE = (
+    "This bound assumes the worst noise with this epsilon and delta. `discreet budget plan` shows smaller "
+    "chances, because it counts Gaussian noise exactly."
+)
 
 
 def _is_statement(path: Path) -> bool:
