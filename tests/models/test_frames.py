@@ -85,6 +85,24 @@ def test_a_misspelled_fact_is_never_taken_from_the_data(frame):
         discreet.from_frame(frame, columns=NAMED, lo=1, high=5)
 
 
+def test_who_asks_for_implicit_is_told_the_setting_that_estimators_have(frame):
+    clicks = discreet.from_frame(frame, columns=CLICKS, implicit=True)
+    calls = [
+        ("scale-too-small", lambda: discreet.UserFactorization(epsilon=1.0, delta=1e-6).fit(clicks)),
+        ("unknown-setting", lambda: discreet.UserFactorization(implicit=True)),
+        ("unknown-argument", lambda: discreet.UserFactorization(epsilon=1.0).fit(frame, implicit=True)),
+    ]
+    for code, call in calls:
+        with refuses(code) as refused:
+            call()
+        assert 'feedback="implicit"' in str(refused.value)
+    # What they name works; models without the setting are not told of it.
+    discreet.UserFactorization(feedback="implicit", epsilon=1.0, delta=1e-6).fit(clicks)
+    with refuses("unknown-setting") as refused:
+        discreet.Biases(implicit=True)
+    assert "feedback" not in str(refused.value)
+
+
 def test_unknown_settings_are_refused_with_a_suggestion():
     with refuses("unknown-setting", model="biases", setting="eps"):
         discreet.Biases(eps=1)

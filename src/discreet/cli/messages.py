@@ -34,6 +34,14 @@ TEMPLATES: Mapping[str, str] = {
         "The first line of {file} has no common column name: {columns:all}. Pass --columns {names}. If the "
         "line isn't a header, use column_1 and so on."
     ),
+    "no-preference": (
+        "All ratings are equal, so they contain no preference. Learn from interactions: pass "
+        "{arg:implicit=True}."
+    ),
+    "scale-too-small": (
+        "The scale from {low} to {high} has too few values for this model. Declare a wider scale, or pass "
+        "{arg:implicit=True}."
+    ),
     "bad-key": "{path} isn't an Ed25519 key without a password. Pass such a key, or make one with --new-key.",
 }
 

@@ -20,6 +20,11 @@ class UnknownSetting(ParameterError):
     settings: Collection[str]
     text = "`{model}` has no setting {setting!r}.{close:?} Its settings are {settings:all}. Pass one of them."
 
+    def template(self) -> str:
+        """Return the template; that rows have no ratings has a name of its own."""
+        named = "`{model}` has no setting {setting!r}. Pass {arg:feedback=implicit} instead."
+        return named if self.setting == "implicit" and "feedback" in self.settings else self.text
+
     @property
     def close(self) -> str | None:
         """The most similar setting."""
@@ -92,8 +97,8 @@ class TooFewToLearn(DataError):
 
 
 class NoPreference(DataError):
-    text = """All ratings are equal, so they contain no preference. Learn from interactions: pass
-    {arg:implicit=True}."""
+    text = """All ratings are equal, so they contain no preference. Learn from interactions:
+    UserFactorization(feedback="implicit")."""
 
 
 class RowsNeeded(ParameterError):
@@ -298,8 +303,8 @@ class NotFoldedIn(DataError):
 class ScaleTooSmall(DataError, ParameterError):
     low: float
     high: float
-    text = """The scale from {low} to {high} has too few values for this model. Declare a wider scale, or pass
-    {arg:implicit=True}."""
+    text = """The scale from {low} to {high} has too few values for this model. Declare a wider scale, or
+    learn from interactions: UserFactorization(feedback="implicit")."""
 
 
 class ScaleTooWide(DataError):
