@@ -151,6 +151,12 @@ def test_a_weight_has_a_column_a_value_and_a_number(rule, tmp_path):
         read(csv(tmp_path), weights=rule, **KEPT)
 
 
+@pytest.mark.parametrize("rule", ["view:1", "view:1,buy:5", "event=buy"])
+def test_a_weight_without_a_column_or_a_number_is_shown_as_it_was_written(rule, tmp_path):
+    with refuses("broken-rule", name="weights", value=rule):
+        read(csv(tmp_path), weights=rule, **KEPT)
+
+
 def test_weights_take_the_place_of_another_column_and_of_ratings(tmp_path):
     with refuses("broken-rule", name="weights"):
         read(csv(tmp_path), weights=RULE, columns={"weight": "item"}, **KEPT)

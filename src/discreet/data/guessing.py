@@ -184,8 +184,9 @@ def _weights(weights: Weights) -> tuple[str, ...]:
         )
     found = []
     for text in (weights,) if isinstance(weights, str) else weights:
-        column, _, values = text.partition("=")
-        found += [f"{column}={value.strip()}" for value in _NEXT_WEIGHT.split(values)]
+        column, equals, values = text.partition("=")
+        # Without a column the rule is rejected, in the words in which it was given.
+        found += [f"{column}={value.strip()}" for value in _NEXT_WEIGHT.split(values)] if equals else [text]
     return tuple(found)
 
 

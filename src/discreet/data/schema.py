@@ -199,7 +199,7 @@ class Schema:
         within = f"be 0, or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
         none = bool(rules) and not any(rule.number for rule in rules)
         return [
-            (not odd, "weights", odd, "be COLUMN=VALUE:NUMBER", example),
+            (not odd, "weights", next(iter(odd), None), "be COLUMN=VALUE:NUMBER", example),
             (len(columns) < 2, "weights", columns, "be about one column", example),
             (len(set(values)) == len(values), "weights", values, "give each value one number", ""),
             (not far, "weights", far, within, ""),
