@@ -189,6 +189,25 @@ def test_a_plan_is_read_from_words_and_carried_out(files):
     assert split.train.users is whole.users and split.test.n_ratings == 2
 
 
+def test_test_rows_about_items_that_were_not_declared_are_counted_and_skipped(files, caplog):
+    plan, base = parse_split("given:a.base,a.test"), files / "a.base"
+    split = next(plan.splits(read(base, low=1, high=5), 1, folder=files))
+    assert (split.train.n_ratings, split.test.n_ratings) == (3, 1)
+    assert [one.args for one in caplog.records] == [("1", "2")]
+    # The twins: a declared catalog is kept to, and ids that are written in another way are reported.
+    with refuses("not-declared", count=1):
+        next(plan.splits(read(base, catalog=[10, 20], low=1, high=5), 1, folder=files))
+    (files / "a.test").write_text("1\t300\t2\n3\t100\t1\n")
+    with refuses("not-declared", count=2):
+        next(plan.splits(read(base, low=1, high=5), 1, folder=files))
+
+
+def test_skipped_training_rows_leave_the_test_rows_hidden(files):
+    few = read(files / "a.test", catalog=[10, 30], low=1, high=5)
+    split = next(parse_split("given:a.base,a.test").splits(few, 1, folder=files, drop_unknown=True))
+    assert (split.train.n_ratings, split.test.n_ratings) == (2, 2)
+
+
 @pytest.fixture
 def events(tmp_path):
     """Events of one shop: all of them, and the same parted into two files."""

@@ -18,7 +18,7 @@ from discreet.core import BrokenRule, experiment_generator, integer, logger, rea
 from discreet.data.encoding import Index
 from discreet.data.epochs import epoch_seconds
 from discreet.data.errors import GivenSplitWrong, SplitNeedsTimes, TooFewToSplit
-from discreet.data.facts import Declarations, Duplicates
+from discreet.data.facts import N_ITEMS, Declarations, Duplicates
 from discreet.data.guessing import NOTHING, Wishes
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Columns
@@ -161,6 +161,12 @@ def given(
     """
     with remarking_on_values(like.schema) if like is not None and like.schema is not None else nullcontext():
         sources = [_source(_find(path, folder), columns, like, implicit=implicit) for path in (train, test)]
+    catalog = declared.get("catalog")
+    if isinstance(catalog, Vocabulary) and declared.get("drop_unknown"):
+        # Before rows are counted: those of the test follow those of the training file.
+        sources = [replace(one, columns=one.columns.only(_known(one.columns, catalog))) for one in sources]
+    elif like is not None and N_ITEMS in like.facts.from_file:
+        sources[1] = replace(sources[1], columns=_learnable(sources[1].columns, like.catalog))
     learned_from = len(sources[0].columns.users)
     if not all(len(source.columns.users) for source in sources):
         raise TooFewToSplit(ratings=0, why="empty")
@@ -206,6 +212,25 @@ def _without(columns: Columns, removed: tuple[Any, ...]) -> Columns:
         gone = users.index_of(ids)
         stays[gone[gone >= 0]] = False
     return columns if stays.all() else columns.only(pl.Series(stays[codes]))
+
+
+def _known(columns: Columns, catalog: Vocabulary) -> pl.Series:
+    """Return which rows are about items of a catalog."""
+    return pl.Series(catalog.index_of(columns.items) >= 0)
+
+
+def _learnable(test: Columns, catalog: Vocabulary) -> Columns:
+    """Return the rows about items that the data have: no others were declared, and nothing learns them."""
+    known = _known(test, catalog)
+    # If none is known, the two write ids in different ways, and that is reported.
+    if known.all() or not known.any():
+        return test
+    logger.warning(
+        "%s of %s rows of the test file are about items that the data don't have. They are skipped.",
+        f"{known.len() - known.sum():,}",
+        f"{known.len():,}",
+    )
+    return test.only(known)
 
 
 def _hidden(train: Columns, test: Columns, *, implicit: bool) -> Columns:
