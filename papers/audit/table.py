@@ -40,7 +40,8 @@ def main():
     options = parser.parse_args()
     run = json.loads(RUN.read_text(encoding="utf8"))
     if options.add:
-        new = [row for path in options.add for row in json.loads(path.read_text(encoding="utf8"))["found"]]
+        runs = [json.loads(path.read_text(encoding="utf8")) for path in options.add]
+        new = [{**row, "version": other["version"]} for other in runs for row in other["found"]]
         run["found"] = merged(run["found"], new)
         if not options.toy:
             RUN.write_text(json.dumps(run, indent=1) + "\n", encoding="utf8")
@@ -115,7 +116,8 @@ def _summary(rows, version):
     return last_audits.LastAudit(
         subject=rows[0]["subject"],
         date=max(row["date"] for row in rows),
-        version=version,
+        # Rows that were added later have the version of their own run.
+        version=max(row.get("version", version) for row in rows),
         verdict="refuted" if any(row["verdict"] == "refuted" for row in rows) else "not refuted",
         tried=tuple(sorted({row["asked"] for row in rows})),
         promised=_SHOWN,
