@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -226,3 +227,31 @@ def test_costs_are_rounded_up_alike_and_what_is_left_is_rounded_down(discreet, t
     assert f"epsilon {spent}," in erased
     # A plan counts Gaussian noise exactly, so its chance is smaller than this one.
     assert "plan`" in erased.split()
+
+
+def test_a_full_gaussian_account_names_the_largest_epsilon_and_the_command(discreet, ratings, tmp_path):
+    ledger, out = tmp_path / "the year.ledger", tmp_path / "m.discreet"
+    name = ("--name", "g")
+    budget = ("budget", "set", ledger, *name, "--epsilon", "2", "--delta", "1e-5", "--account", "gaussian")
+    assert discreet(*budget)[0] == 0
+    fit = (
+        "fit",
+        ratings,
+        "--model",
+        "biases",
+        "--out",
+        out,
+        "--ledger",
+        ledger,
+        *name,
+        "--force",
+        "--epsilon",
+    )
+    assert discreet(*fit, "1.2")[0] == 0
+    answer = discreet(*fit, "9")
+    rejected(answer, "budget-exceeded", account="gaussian", ledger=str(ledger))
+    command = shlex.split(answer.error.command)
+    assert command[3] == str(ledger) and command[-4:-2] == ["--account", "gaussian"]
+    largest = answer.error.largest
+    rejected(discreet(*fit, f"{float(largest) * 1.01}"), "budget-exceeded")
+    assert discreet(*fit, largest)[0] == 0

@@ -208,6 +208,10 @@ class BudgetExceeded(BudgetError):
     binds: str = "epsilon"
     #: The budget that this release would fit, if its delta doesn't fit now.
     enough: tuple[float, float] | None = None
+    account: str = "adding"
+    #: The largest epsilon of a Gaussian release with this delta that fits, if the account adds its weights.
+    largest: str = ""
+    ledger: str = "LEDGER"
     text = """{dataset!r} has {left} left, but this release costs epsilon={epsilon}, delta={delta}. Lower
     {arg:epsilon}, or raise the budget with a reason. No budget was spent."""
 
@@ -219,13 +223,22 @@ class BudgetExceeded(BudgetError):
             "a reason: `{command}`. ",
             "all": "No release is possible, at any epsilon. Raise the budget with a reason: `{command}`. ",
         }
+        if self.largest:
+            advice["epsilon"] = (
+                "A Gaussian release with this delta fits up to epsilon={largest}. Lower {arg:epsilon}, or "
+                "raise the budget with a reason: `{command}`. "
+            )
         return f"{cost}{advice[self.binds]}No budget was spent." if self.binds in advice else self.text
 
     @property
     def command(self) -> str:
         """The command that raises the budget."""
         size = "EPSILON" if self.enough is None else f"{self.enough[0]:.6g} --delta {self.enough[1]:.6g}"
-        return f"discreet budget set LEDGER --name {self.dataset!r} --epsilon {size} --reason REASON"
+        account = "" if self.account == "adding" else f" --account {self.account}"
+        return (
+            f"discreet budget set {self.ledger!r} --name {self.dataset!r} --epsilon {size}{account} "
+            "--reason REASON"
+        )
 
 
 class SpendingEnded(BudgetError):

@@ -66,7 +66,7 @@ def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:
         fits = left.epsilon > 0 and after <= limit.delta * (1 + _TOLERANCE)
         return Balance(spent=spent, left=left, share=max(parts), fits_usual=fits)
     total, most = _weights(budget, counted), capacity(budget.account, limit)
-    left = _largest_release(budget, left_over(most, total))
+    left = _largest_release(budget, left_over(most, total), limit.delta)
     return Balance(spent=spent, left=left, share=total / most, fits_usual=left.epsilon > 0)
 
 
@@ -87,8 +87,10 @@ def together(budget: Budget | None, entries: Sequence[Entry]) -> Amount:
     return Amount(epsilon_of(budget.account, total, delta), delta if total else 0.0)
 
 
-def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:
-    """Raise for a release that the budget doesn't cover or can't count."""
+def require_covered(
+    budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events, ledger: str
+) -> None:
+    """Raise for a release that the budget doesn't cover or can't count. Messages name the `ledger`."""
     limit = budget.guarantee
     if math.isinf(cost.epsilon):
         raise NeedsEpsilon(dataset=budget.dataset)
@@ -97,7 +99,7 @@ def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
             one="/".join(limit.definition), other="/".join(cost.definition), dataset=budget.dataset
         )
     if budget.account is not Account.ADDING:
-        _require_weight(budget, counted, cost, events)
+        _require_weight(budget, counted, cost, events, ledger)
     elif not _fits_by_adding(limit, _added(counted), cost):
         left = balance(budget, counted).left
         raise BudgetExceeded(
@@ -105,20 +107,28 @@ def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
             epsilon=cost.epsilon,
             delta=cost.delta,
             left=f"epsilon={left.epsilon:g}, delta={left.delta:g}",
+            ledger=ledger,
             **_advice(limit, _added(counted), cost),
         )
 
 
-def _require_weight(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:
+def _require_weight(
+    budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events, ledger: str
+) -> None:
     spent, new = _weights(budget, counted), weight(budget.account, cost, events)
     most = capacity(budget.account, budget.guarantee)
     if sum_up([spent, new]) > most:
+        left = left_over(most, spent)
+        fits = left > 0 and cost.delta > 0
         raise BudgetExceeded(
             dataset=budget.dataset,
             epsilon=cost.epsilon,
             delta=cost.delta,
-            left=f"{100 * left_over(most, spent) / most:.3g}% of its {budget.account.value} account",
+            left=f"{100 * left / most:.3g}% of its {budget.account.value} account",
             binds="epsilon" if spent < most else "all",
+            account=budget.account.value,
+            largest=number_below(_largest_release(budget, left, cost.delta).epsilon) if fits else "",
+            ledger=ledger,
         )
 
 
@@ -150,9 +160,9 @@ def _weights(budget: Budget, counted: Sequence[Entry]) -> float:
     return sum_up(weight(budget.account, entry.guarantee, entry.events) for entry in counted)
 
 
-def _largest_release(budget: Budget, left: float) -> Amount:
-    """Return the largest Gaussian release of this weight, at the budget's delta."""
+def _largest_release(budget: Budget, left: float, delta: float) -> Amount:
+    """Return the largest Gaussian release of this weight, at this delta."""
     if left <= 0:
         return Amount(0.0, 0.0)
     squared = left if budget.account is Account.GAUSSIAN else 2 * left
-    return Amount(epsilon_of(Account.GAUSSIAN, squared, budget.guarantee.delta), budget.guarantee.delta)
+    return Amount(epsilon_of(Account.GAUSSIAN, squared, delta), delta)

@@ -195,7 +195,7 @@ class Ledger:
             budget = latest_budget(connection, dataset)
             if budget is not None:
                 counted = counted_entries(connection, budget, datetime.now(UTC))
-                require_covered(budget, counted, guarantee, records)
+                require_covered(budget, counted, guarantee, records, self._place())
             else:
                 self._require_budgeted(dataset, budgeted_names(connection))
             values = {
@@ -213,6 +213,10 @@ class Ledger:
             (row,) = fetched(connection, f"{ENTRIES} WHERE spendings.id = ?", number)
             entry = read_entry(row)
         return Spending(self, entry)
+
+    def _place(self) -> str:
+        """Return the ledger's file as a command names it."""
+        return str(self._store.path or "LEDGER")
 
     def set_budget(
         self,
@@ -352,7 +356,7 @@ class Ledger:
                 self._require_budgeted(dataset, budgeted_names(connection))
                 return None
             counted = counted_entries(connection, budget, now)
-        require_covered(budget, counted, guarantee, records)
+        require_covered(budget, counted, guarantee, records, self._place())
         paid = Entry(
             id=0,
             time=now,
