@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import pytest
 
@@ -169,7 +170,11 @@ def test_people_and_items_are_left_out_when_asked(discreet, ratings, tmp_path):
     gone.write_text("0\n999999\n")
     listed.write_text("0\n1\n2\n3\n4\n5\n6\n7\n")
     fit = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--out", out, "--force")
-    assert discreet(*fit, "--without", gone)[0] == 0
+    code, shown, error = discreet(*fit, "--without", gone)
+    # One of the two IDs exists, and only the data owner's terminal shows it.
+    (remark,) = (line for line in error.splitlines() if gone.name in line)
+    assert code == 0 and re.findall(r"\d+", remark) == ["1", "2"]
+    assert gone.name not in shown and gone.name.encode() not in out.read_bytes()
     code, shown, error = discreet(*fit, "--items", listed)
     one_sentence(code, shown, error)
     assert "--drop-unknown" in error

@@ -285,7 +285,13 @@ class Reading(TextFile):
             )
         if self.without is None:
             return data
-        return data.without_people(read_ids(self.without, "user"))
+        gone = list(dict.fromkeys(read_ids(self.without, "user")))
+        known = int((data.users.index_of(gone) >= 0).sum())
+        remark(
+            f"discreet: {known:,} of the {len(gone):,} user IDs in {self.without.name} are in the data. This "
+            "count isn't released."
+        )
+        return data.without_people(gone)
 
 
 def reading_label(source: str) -> str:
