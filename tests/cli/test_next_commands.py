@@ -8,6 +8,7 @@ from contextlib import closing
 import openpyxl
 import pytest
 
+from discreet.data.schema import Schema
 from discreet.privacy.ledger.ledger import Ledger
 from toy import grouped
 
@@ -171,3 +172,27 @@ def test_what_describe_proposes_reads_the_file_as_describe_did(kind, bad, tmp_pa
             "fit", file, *columns, "--model", "popularity", "--epsilon", "1", "--out", "m"
         )
         assert code == 1 and "--skip-bad-lines" in error and ("--implicit" in error) == (bad == "rating")
+
+
+@pytest.mark.parametrize(("time", "rule"), [("time", "last"), (None, "mean")])
+@pytest.mark.parametrize("repeats", [True, False])
+def test_what_describe_proposes_reads_pairs_that_repeat(time, rule, repeats, tmp_path, monkeypatch, discreet):
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"u{k}", f"i{j}", 1 + (k + j) % 5, 1_700_000_000 + k + j) for k in range(150) for j in range(12)]
+    rows += [("u2", "i6", 1, 1_700_000_900)] * repeats
+    width = 4 if time else 3
+    lines = [",".join(map(str, row[:width])) for row in (("user", "item", "rating", "time"), *rows)]
+    (tmp_path / "sales.csv").write_text("\n".join(lines) + "\n")
+    code, out, error = discreet("describe", "sales.csv", "--out", "sales.toml")
+    assert code == 0, error
+    schema = Schema.from_toml((tmp_path / "sales.toml").read_text())
+    # Whether pairs repeat was read from the data, so the schema lists its rule as guessed.
+    assert (schema.duplicates, "duplicates" in schema.guessed) == (rule if repeats else "refuse", repeats)
+    code, _, error = discreet(*printed(out))
+    assert code == 0, error
+    words = printed(discreet("describe", "sales.csv")[1])
+    assert words[2:] == (["--duplicates", rule] if repeats else [])
+    code, out, error = discreet(*words)
+    assert code == 0, error
+    code, _, error = discreet(*printed(out))
+    assert code == 0, error

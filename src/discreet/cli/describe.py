@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -55,6 +55,12 @@ def describe(
             source = lib.read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
     if not len(source.columns.items):
         raise lib.EmptyData(name=source.name, what=lib.what_is_read(guess))
+    repeats = rated and source.schema.duplicates == "refuse" and _repeats(source)
+    if repeats:
+        # Without times no rating of a pair is the latest.
+        rule = "mean" if source.columns.times is None else "last"
+        guessed = (*source.schema.guessed, "duplicates")
+        source = replace(source, schema=source.schema.changed(duplicates=rule, guessed=guessed))
     if out is not None:
         if out.exists() and not force:
             raise FileExists(path=out)
@@ -97,6 +103,7 @@ def describe(
         )
         given = {"--columns": named, "--implicit": plain, **text.given()}
         given |= {"--skip-bad-lines": True} if skipped else {}
+        given |= {"--duplicates": source.schema.duplicates} if repeats else {}
     return Output(
         {
             "schema": source.schema.to_json(),
@@ -108,6 +115,14 @@ def describe(
         *said,
         lambda: show_next(command_line("discreet", "try", file, options=given)),
     )
+
+
+def _repeats(source: lib.TableSource) -> bool:
+    """Return whether a pair of user and item has several ratings."""
+    import polars as pl
+
+    pairs = pl.DataFrame({"user": source.columns.users, "item": source.columns.items})
+    return pairs.n_unique() < pairs.height
 
 
 def _all_columns(schema: lib.Schema, columns: str | None, choice: lib.Choice | None) -> str:

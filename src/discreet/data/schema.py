@@ -287,6 +287,7 @@ class Schema:
             "date_order": f"{self.date_order or 'no day-month'} dates",
             "multiline": "line breaks in quotes",
             "packed": f"packed with {self.packed}",
+            "duplicates": f"the rule {self.duplicates!r} for repeated pairs",
         }
         if {"user_type", "item_type"} <= set(self.guessed) and self.user_type == self.item_type:
             found |= {"user_type": f"{_ID_WORDS[self.user_type]} IDs", "item_type": ""}
