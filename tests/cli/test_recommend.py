@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from command_line import one_sentence, rejected
@@ -245,6 +246,28 @@ def test_a_history_of_another_form_is_read_by_the_names_of_the_schema(discreet, 
     foreign = tmp_path / "foreign.csv"
     foreign.write_text("Bottle,Points\n3,5\n")
     rejected(discreet("recommend", wines, "--history", foreign), "header-unclear")
+
+
+def test_advice_about_a_history_is_possible(discreet, wines, tmp_path):
+    own, sheet = tmp_path / "own.csv", tmp_path / "own.xlsx"
+    own.write_text("Wine,Score (1-10),Date\n3,5,01.03.2026\n")
+    rejected(discreet("recommend", wines, "--history", own), "unclear-dates", why="none")
+    named = "item=Wine,rating=Score (1-10),time=Date:day-first"
+    assert discreet("recommend", wines, "--history", own, "--columns", named)[0] == 0
+    own.write_text("Wine,Score (1-10),Date\n3,5,2026-03-01\n7,1,\n")
+    answer = discreet("recommend", wines, "--history", own)
+    rejected(answer, "bad-values", of_one_user=True)
+    assert "skip_bad_lines" not in answer.error.template()
+    book = openpyxl.Workbook()
+    for row in (["My wines"], ["Wine", "Score (1-10)"], ["3", 5], ["7", 1]):
+        book.active.append(row)
+    book.save(sheet)
+    answer = discreet("recommend", wines, "--history", sheet)
+    rejected(answer, "header-not-found", of_one_user=True)
+    assert "skip_rows" not in answer.error.template()
+    book.active.delete_rows(1)
+    book.save(sheet)
+    assert discreet("recommend", wines, "--history", sheet)[0] == 0
 
 
 def test_histories_of_another_form_are_read_by_the_names_of_the_schema(discreet, wines, ratings, tmp_path):

@@ -64,6 +64,13 @@ class BadRows(DataError):
     of: int
     line: int = 0
     path: str = ""
+    #: Whether the rows are one user's history, whose reader skips no rows.
+    of_one_user: bool = False
+
+    def template(self) -> str:
+        """Return the template; the user removes rows that can't be skipped."""
+        skip = "skip these rows: {arg:skip_bad_lines=True}"
+        return self.text.replace(skip, "remove these rows") if self.of_one_user else self.text
 
     @property
     def first(self) -> str:
@@ -88,7 +95,11 @@ class BadValues(BadRows):
         """Return the template; lines are skipped only if their keys are declared."""
         with_keys = " Also declare the keys of JSON lines: pass {keys:all} with {arg:columns}."
         without = " To use all rows for recommendations, ratings or not, pass {arg:implicit=True} instead."
-        return self.text + with_keys * bool(self.keys) + without * self.optional
+        return (
+            super().template()
+            + with_keys * bool(self.keys)
+            + without * (self.optional and not self.of_one_user)
+        )
 
 
 class NotNumeric(DataError):
@@ -338,6 +349,7 @@ class HeaderNotFound(DataError):
     cells: int
     #: The number of rows above the first row that is as wide as the others.
     above: int
+    of_one_user: bool = False
     text = """The first filled row of {source} has {names:cell|cells}, and rows below have {cells:,}, so it is
     a title and not the header. If row {row} is the header, pass {arg:skip_rows={above}}. Or pass the names of
     the user and item columns with {arg:columns}, and the header is found by them."""
@@ -349,6 +361,9 @@ class HeaderNotFound(DataError):
 
     def template(self) -> str:
         """Return the template; an empty sheet has no header at all."""
+        if self.of_one_user and self.names:
+            start = self.text.partition(" If row")[0]
+            return f"{start} If row {{row}} is the header, delete the rows above it."
         return (
             self.text if self.names else "{source} is empty. Write the names of the columns in its first row."
         )

@@ -65,6 +65,9 @@ def read_history(
             raise
         order = {TIME: f"{schema.time}:{schema.date_order}"}
         return read_history(path, columns={**(columns or {}), **order}, implicit=implicit, catalog=catalog)
+    except (errors.BadRows, errors.HeaderNotFound) as error:
+        error.of_one_user = True
+        raise
     except errors.UnclearHeader as error:
         # One user's own file: what may be their record may be shown to them.
         names = "item=NAME" if implicit else "item=NAME,rating=NAME"
@@ -80,7 +83,7 @@ def shared_columns(path: str | Path, schema: Schema | None) -> Choice | None:
         return None
     try:
         header = describe(
-            Path(path), Wishes(choice={USER: None, ITEM: schema.item}, implicit=True, declared={})
+            Path(path), Wishes(choice={USER: None, ITEM: schema.item, TIME: None}, implicit=True, declared={})
         )
     except DiscreetError:
         return None
