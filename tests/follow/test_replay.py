@@ -145,3 +145,12 @@ def test_weights_that_do_not_add_up_are_said(tmp_path, caplog):
     assert len(said("first", **weights, low=1, high=5)) == len(said("first", **weights, implicit=True)) == 1
     # Sums are ratings, and interactions without weights have none to add up.
     assert not said("count", **weights, low=1, high=50) and not said("first", implicit=True)
+
+
+def test_releases_without_new_data_are_counted_and_blamed_on_no_option(discreet, tmp_path):
+    rows = [f"{user},i{(user + place) % 20},{8 * place * DAY}" for user in range(40) for place in range(10)]
+    (tmp_path / "clicks.csv").write_text("\n".join(["user,item,time", *rows]) + "\n")
+    how = (tmp_path / "clicks.csv", "--implicit", "--epsilon", "8", "--releases", "12")
+    code, out, error = discreet("follow", "replay", *how, "--half-life", "7d")
+    assert code == 0, error
+    assert "of 12 releases" in " ".join(out.split()) and "--from" not in out

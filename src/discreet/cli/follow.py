@@ -690,9 +690,10 @@ def replay_shown(found: lib.Replay) -> list[lib.RenderableType]:
     lower, (follow, *others) = found.lower_is_better, found.ways
     private = [way for way in others if way.epsilon_each not in (None, math.inf)]
     best = (min if lower else max)(private, key=lambda way: way.score)
-    empty = f" After {found.empty:,} releases there were no new data: check --from." * (
-        3 * found.empty > found.releases
-    )
+    empty = (
+        f" After {found.empty:,} of {found.releases:,} releases no new data came, because the data don't "
+        "cover the whole year. Only the other releases were scored."
+    ) * (3 * found.empty > found.releases)
     better, what = ("lower", "ratings") if lower else ("higher", "interactions")
     ahead = follow.score < best.score if lower else follow.score > best.score
     said = (
