@@ -29,6 +29,10 @@ def split():
     return random_split(toy_interactions(n_users=2500, n_items=150, per_user=85, seed=1), 0.1, seed=0)
 
 
+# In about one draw of ten the noise decides otherwise, so a test of a decision allows one of these to differ.
+DRAWS = range(6)
+
+
 def rmse(estimator, split, seed=5):
     model = estimator.fit(split.train, random=PrivacyRandom.simulate(seed))
     return measure(model, split.train, split.test, "rmse")["rmse"], model
@@ -159,11 +163,15 @@ def test_a_second_look_finds_what_a_glance_misses_within_the_budget(monkeypatch,
         spent.append((self.l2_sensitivity / self.sigma) ** 2)
 
     monkeypatch.setattr(Gaussian, "__post_init__", noted)
-    model = UserFactorization(epsilon=1.2).fit(faint(strength), random=PrivacyRandom.simulate(6))
-    said = model.scorer.explain()
-    assert said["variance explained by pilot"] == 0.0 and said["co-occurrence factors kept"] == 0
-    assert said["factors found"] == (strength > 0)
-    assert sum(spent) == pytest.approx(gaussian_multiplier(1.2, 1e-6) ** -2, rel=1e-9)
+    data, whole, as_expected = faint(strength), gaussian_multiplier(1.2, 1e-6) ** -2, 0
+    for draw in DRAWS:
+        spent.clear()
+        model = UserFactorization(epsilon=1.2).fit(data, random=PrivacyRandom.simulate(draw))
+        said = model.scorer.explain()
+        missed = said["variance explained by pilot"] == 0.0 and said["co-occurrence factors kept"] == 0
+        as_expected += missed and said["factors found"] == (strength > 0)
+        assert sum(spent) == pytest.approx(whole, rel=1e-9)
+    assert as_expected >= len(DRAWS) - 1
 
 
 def test_strong_taste_shows_at_a_glance_and_noise_does_not(split):
@@ -172,8 +180,10 @@ def test_strong_taste_shows_at_a_glance_and_noise_does_not(split):
     said = model.scorer.explain()
     assert said["route"] == "factors" and said["factors found"] and said["variance explained by pilot"] > 0.1
     shuffled = split.train.with_values(np.random.default_rng(0).permutation(split.train.values))
-    said = UserFactorization(epsilon=2.0).fit(shuffled, random=PrivacyRandom.simulate(6)).scorer.explain()
-    assert said["route"] == "factors" and not said["factors found"]
+    fits = [UserFactorization(epsilon=2.0).fit(shuffled, random=PrivacyRandom.simulate(n)) for n in DRAWS]
+    decided = [fit.scorer.explain() for fit in fits]
+    assert all(said["route"] == "factors" for said in decided)
+    assert sum(said["factors found"] for said in decided) <= 1
 
 
 @pytest.mark.thorough
