@@ -6,7 +6,7 @@ between data differ, and neither their rows per user nor their size explained ho
 least 1% lower than that of the best mean in `discreet compare`, or a hit rate at least 5% higher than that of
 private popularity.
 
-The limits are for 12 draws of users from MovieLens 100K, MovieLens 1M, and Amazon Instant Video: the answers
+The limits are for 8 draws of users from MovieLens 100K, MovieLens 1M, and Amazon Instant Video: the answers
 turn at 0.3 to 0.7 for ratings and at 0.1 to 1.5 for lists. They were then tested on MovieLens latest small,
 MovieTweetings, and Jester: all models with enough users were better, 13 of 14 for ratings and 3 of 4 for
 lists clearly (`benchmarks/how_many_users.py`, `tests/planning`).
